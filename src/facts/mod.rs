@@ -1,0 +1,134 @@
+//! Facts: what each source said, shaped like the source. The wire format between a worker and the report, and what
+//! `--facts` prints. Plain data: nothing here reads, joins or judges.
+//!
+//! One field is one source, filled by the probe of the same name in `probes/`.
+
+pub mod device_nodes;
+pub mod display;
+pub mod environment;
+pub mod kernel;
+pub mod kfd;
+pub mod module_files;
+pub mod nvidia_proc;
+pub mod pci;
+pub mod platform;
+mod seen;
+pub mod software;
+
+pub use seen::{Failure, Named, Seen, Why};
+
+use device_nodes::DeviceNodes;
+use display::{Drm, Icd};
+use environment::{Environment, Users};
+use kernel::{CharDevices, Kernel, LoadedModules, Mounts, Security};
+use kfd::Kfd;
+use module_files::{Dkms, ModprobeConfig, ModuleFiles};
+use nvidia_proc::NvidiaProc;
+use pci::{PciBus, PciNames};
+use platform::{Dmi, OsRelease, ProcHardware, Surroundings, SysInfo, Wsl};
+use serde::{Deserialize, Serialize};
+use software::Software;
+
+macro_rules! facts {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty,)*) => {
+        /// Everything that was seen of a machine, one field a source.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[serde(default)]
+        pub struct Facts {
+            $($(#[$doc])* pub $name: Seen<$kind>,)*
+        }
+
+        impl Facts {
+            /// The fields in the order in which they are filled.
+            pub const SOURCES: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// One field as JSON, for the stream of a worker. None: there is no such field.
+            pub fn field_to_json(&self, source: &str) -> Option<Result<String, serde_json::Error>> {
+                match source {
+                    $(stringify!($name) => Some(serde_json::to_string(&self.$name)),)*
+                    _ => None,
+                }
+            }
+
+            /// Sets one field from JSON. False: there is no such field, or the JSON is not of its shape.
+            pub fn set_field_from_json(&mut self, source: &str, json: &str) -> bool {
+                match source {
+                    $(stringify!($name) => match serde_json::from_str(json) {
+                        Ok(value) => { self.$name = value; true }
+                        Err(_) => false,
+                    },)*
+                    _ => false,
+                }
+            }
+
+            /// The sources that were asked as a whole and failed, with why.
+            pub fn failed_sources(&self) -> Vec<(&'static str, String)> {
+                let mut failed = Vec::new();
+                $(if let Seen::Failed(failure) = &self.$name {
+                    failed.push((stringify!($name), failure.to_string()));
+                })*
+                failed
+            }
+
+            /// Notes that the probe of this source did not come to its end.
+            pub fn set_field_failed(&mut self, source: &str, failure: Failure) {
+                match source {
+                    $(stringify!($name) => self.$name = Seen::Failed(failure),)*
+                    _ => {}
+                }
+            }
+        }
+    };
+}
+
+facts! {
+    /// `/sys/bus/pci/devices`.
+    pci: PciBus,
+    /// The system's `pci.ids`, the rows of devices that are here.
+    pci_ids: PciNames,
+    /// `/etc/os-release`.
+    os_release: OsRelease,
+    /// `uname`, `/proc/cmdline`, `/proc/version` and the like.
+    kernel: Kernel,
+    /// `/sys/module`, `/proc/modules`.
+    modules: LoadedModules,
+    /// `/proc/self/mountinfo`.
+    mounts: Mounts,
+    /// `/proc/devices`.
+    char_devices: CharDevices,
+    /// Secure Boot, lockdown, signature enforcement.
+    security: Security,
+    /// `/sys/class/dmi/id`.
+    dmi: Dmi,
+    /// Marks that containers and hypervisors leave.
+    surroundings: Surroundings,
+    /// WSL: `/dev/dxg`, `/usr/lib/wsl`, `/etc/wsl.conf`.
+    wsl: Wsl,
+    /// `/proc/meminfo` and `/proc/cpuinfo`.
+    proc_hardware: ProcHardware,
+    /// Memory and processor as the crate `sysinfo` sees them; the running machine only.
+    sysinfo: SysInfo,
+    /// `/proc/driver/nvidia`.
+    nvidia_proc: NvidiaProc,
+    /// `/sys/class/drm` and the attributes of the GPU drivers.
+    drm: Drm,
+    /// `/sys/class/kfd`.
+    kfd: Kfd,
+    /// `/lib/modules` and `/run/booted-system/kernel-modules`.
+    module_files: ModuleFiles,
+    /// `/var/lib/dkms`, `/usr/src`, `/var/cache/akmods`.
+    dkms: Dkms,
+    /// `modprobe.d` in all its places.
+    modprobe: ModprobeConfig,
+    /// The process that asks, and rows of `/etc/passwd` and `/etc/group`.
+    users: Users,
+    /// Variables that steer GPU software.
+    environment: Environment,
+    /// Device nodes below `/dev`.
+    device_nodes: DeviceNodes,
+    /// Vulkan and OpenCL ICD files.
+    icd: Icd,
+    /// Libraries, toolkits and tools, by their files.
+    software: Software,
+}
