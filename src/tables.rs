@@ -1,0 +1,1216 @@
+//! What is true of the world: embedded tables, parsed only when asked, with `--data` laid over.
+//!
+//! A question reads only the rows it is about: a binary search for a GPU, the named blocks of the others. A whole file is
+//! parsed when somebody else's replaces it, and by the tests.
+
+use crate::terms::{Link, Risk, Severity};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a row of a table is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// Not found anywhere.
+    #[default]
+    Unknown,
+    /// From somebody's memory.
+    Memory,
+    /// Follows from something that was read.
+    Derived,
+    /// Read in the source that is named.
+    Quoted,
+    /// Read out of a real binary.
+    Measured,
+}
+
+impl Confidence {
+    /// Enough to rest a finding on. What is not may inform, never accuse.
+    pub fn may_accuse(self) -> bool {
+        self >= Confidence::Derived
+    }
+
+    fn from_name(name: &str) -> Option<Confidence> {
+        match name {
+            "unknown" => Some(Confidence::Unknown),
+            "memory" => Some(Confidence::Memory),
+            "derived" => Some(Confidence::Derived),
+            "quoted" => Some(Confidence::Quoted),
+            "measured" => Some(Confidence::Measured),
+            _ => None,
+        }
+    }
+}
+
+/// A row of `data/checks.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckRow {
+    /// The stable name.
+    pub name: String,
+    /// Where in the chain.
+    pub link: Link,
+    /// Usual severity, and the ceiling where `max` is not given.
+    pub severity: Severity,
+    /// Ceiling where a rule can raise a finding above `severity`.
+    pub max: Option<Severity>,
+    /// When it differs.
+    #[serde(default)]
+    pub severity_rule: String,
+    /// `gpu`, `stack`, `environment`, `machine`.
+    pub each: String,
+    /// Whose want decides: `cuda`, `rocm`, `level-zero`, `any`, `none`.
+    pub stack: String,
+    /// `nvidia`, `amd`, `intel`, `any`.
+    pub applies: String,
+    /// 1 to 3.
+    pub tier: u8,
+    /// Causes, where there are several.
+    #[serde(default)]
+    pub causes: Vec<String>,
+    /// Names or whole links that a finding explains away.
+    #[serde(default)]
+    pub blocks: Vec<String>,
+    /// Where the decisive signal comes from: `file`, `library`, `log`, `package`, `env`.
+    #[serde(default)]
+    pub evidence: String,
+    /// Older names.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// The cause that an older name stood for.
+    #[serde(default)]
+    pub alias_causes: BTreeMap<String, String>,
+    /// How it behaves under WSL, where that differs.
+    pub in_wsl: Option<String>,
+    /// How it behaves in a container, where that differs.
+    pub in_container: Option<String>,
+}
+
+/// What the embedded table knows of a GPU by its id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GpuFigures {
+    /// Marketing name; empty where the id has none.
+    pub name: String,
+    /// Chip (`AD102`).
+    pub chip: String,
+    /// Architecture.
+    pub architecture: Option<String>,
+    /// `sm_89`, `gfx1100`. None with a chip of AMD: it has none, being older than GCN.
+    pub target: Option<String>,
+    /// Part of the processor.
+    pub integrated: Option<bool>,
+    /// A data-centre accelerator.
+    pub data_centre: bool,
+    /// How name and chip are known.
+    pub confidence: Confidence,
+    /// How architecture and target are known.
+    pub target_confidence: Confidence,
+}
+
+impl GpuFigures {
+    /// The target, where it is known well enough to rest a finding on.
+    pub fn target_to_accuse_by(&self) -> Option<&str> {
+        self.target
+            .as_deref()
+            .filter(|_| self.target_confidence.may_accuse())
+    }
+}
+
+/// A row of `data/fixes.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixRow {
+    /// Name of the recipe.
+    pub recipe: String,
+    /// `debian`, `ubuntu`, `fedora`, `rhel`, `arch`, `suse`, `nixos`, `ostree`, `container`, `wsl`, `any`.
+    pub family: String,
+    /// What to do, in words.
+    pub words: String,
+    /// Commands to paste; only where `source` is given.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    /// They need root.
+    #[serde(default)]
+    pub needs_root: bool,
+    /// `reboot`, `new login`.
+    pub after: Option<String>,
+    /// What it may cost.
+    pub risk: Risk,
+    /// How to see that it worked.
+    pub confirm: String,
+    /// Where the commands were read.
+    pub source: Option<String>,
+    /// When they were checked.
+    pub checked: Option<String>,
+}
+
+/// A row of `data/gfx.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TargetRow {
+    gfx: String,
+    architecture: String,
+    #[serde(rename = "chips")]
+    _chips: String,
+    #[serde(rename = "source")]
+    _source: String,
+    #[serde(rename = "confidence")]
+    _confidence: Confidence,
+}
+
+/// A row of `data/compute-capability.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CapabilityRow {
+    cc: String,
+    architecture: String,
+    #[serde(rename = "chips")]
+    _chips: String,
+    #[serde(rename = "source")]
+    _source: String,
+    #[serde(rename = "confidence")]
+    _confidence: Confidence,
+}
+
+/// A file of tables: its name, and the text that is built in.
+const FILES: [(&str, &str); 6] = [
+    (CHECKS, include_str!("../data/checks.toml")),
+    (FIXES, include_str!("../data/fixes.toml")),
+    (GPUS, include_str!("../data/gpus.csv")),
+    (TARGETS, include_str!("../data/gfx.toml")),
+    (
+        CAPABILITIES,
+        include_str!("../data/compute-capability.toml"),
+    ),
+    (
+        LAST_BRANCHES,
+        include_str!("../data/nvidia-last-branch.csv"),
+    ),
+];
+const CHECKS: &str = "checks.toml";
+const FIXES: &str = "fixes.toml";
+const GPUS: &str = "gpus.csv";
+const TARGETS: &str = "gfx.toml";
+const CAPABILITIES: &str = "compute-capability.toml";
+
+/// The columns of `gpus.csv`.
+const GPU_COLUMNS: &str = "vendor,device,key,name,chip,architecture,target,integrated,data_centre,source,confidence,target_confidence";
+
+/// The families that a row of `fixes.toml` may be for, in the order in which they stand there.
+pub const FAMILIES: [&str; 11] = [
+    "debian",
+    "ubuntu",
+    "fedora",
+    "rhel",
+    "arch",
+    "suse",
+    "nixos",
+    "ostree",
+    "container",
+    "wsl",
+    "any",
+];
+
+/// The tables.
+#[derive(Default)]
+pub struct Tables {
+    overrides: BTreeMap<String, String>,
+}
+
+impl Tables {
+    /// The embedded tables.
+    pub fn embedded() -> Tables {
+        Tables::default()
+    }
+
+    /// The embedded tables with these files (name, text) in place of those of the same name.
+    ///
+    /// # Errors
+    /// A file has no such name, or is not in order: which file, and at which line and column.
+    pub fn with_overrides(files: Vec<(String, String)>) -> Result<Tables, String> {
+        let mut overrides = BTreeMap::new();
+        for (name, text) in files {
+            validate(&name, &text)?;
+            overrides.insert(name, text);
+        }
+        Ok(Tables { overrides })
+    }
+
+    /// Date of the embedded tables.
+    pub const AS_OF: &'static str = "2026-11-30";
+
+    /// Names of the files that replace embedded ones.
+    pub fn overridden(&self) -> impl Iterator<Item = &str> {
+        self.overrides.keys().map(String::as_str)
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.overrides.get(name).map_or_else(
+            || {
+                FILES
+                    .iter()
+                    .find(|(file, _)| *file == name)
+                    .map_or("", |(_, text)| *text)
+            },
+            String::as_str,
+        )
+    }
+
+    /// The rows of the index for these checks, in their order. Only those are parsed. A name that is not there has no row.
+    pub fn checks(&self, names: &[&str]) -> Vec<CheckRow> {
+        let wanted: BTreeMap<&str, &str> = blocks(self.text(CHECKS), "check")
+            .filter_map(|block| Some((value(block, "name")?, block)))
+            .filter(|(name, _)| names.contains(name))
+            .collect();
+        names
+            .iter()
+            .filter_map(|name| toml::from_str(wanted.get(name)?).ok())
+            .collect()
+    }
+
+    /// A GPU by its ids: the full subsystem triple or the exact revision first, then the device alone.
+    pub fn gpu(
+        &self,
+        vendor: u16,
+        device: u16,
+        subsystem: Option<(u16, u16)>,
+        revision: Option<u8>,
+    ) -> Option<GpuFigures> {
+        let text = self.text(GPUS);
+        let subsystem = subsystem.map(|(vendor, device)| format!("{vendor:04x}:{device:04x}"));
+        let revision = revision.map(|revision| format!("{revision:02x}"));
+        let line = [subsystem, revision, Some("*".to_owned())]
+            .into_iter()
+            .flatten()
+            .find_map(|key| line_of(text, &format!("{vendor:04x},{device:04x},{key},")))?;
+        let mut figures = gpu_figures(line).ok()?;
+        if figures.architecture.is_none() {
+            figures.architecture = figures
+                .target
+                .as_deref()
+                .and_then(|target| self.architecture(target));
+        }
+        Some(figures)
+    }
+
+    /// Architecture of a gfx target (`gfx1100` is `RDNA 3`) or of a compute capability (`sm_89` is `Ada Lovelace`).
+    pub fn architecture(&self, target: &str) -> Option<String> {
+        if let Some(digits) = target.strip_prefix("sm_") {
+            // sm_90a and sm_100f are 9.0 and 10.0 with features of one architecture or family.
+            let digits = digits.trim_end_matches(|c: char| c.is_ascii_lowercase());
+            let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
+            let capability = format!("{major}.{minor}");
+            let row: CapabilityRow = row(
+                self.text(CAPABILITIES),
+                "capability",
+                "cc",
+                capability.as_str(),
+            )?;
+            return Some(row.architecture);
+        }
+        let row: TargetRow = row(self.text(TARGETS), "target", "gfx", target)?;
+        Some(row.architecture)
+    }
+
+    /// The rows of a recipe.
+    pub fn fixes(&self, recipe: &str) -> Vec<FixRow> {
+        blocks(self.text(FIXES), "fix")
+            .filter(|block| value(block, "recipe") == Some(recipe))
+            .filter_map(|block| toml::from_str(block).ok())
+            .collect()
+    }
+}
+
+/// The pieces of a TOML text that follow a `[[name]]` line, without that line.
+fn blocks<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    text.strip_prefix("[[")
+        .unwrap_or(text)
+        .split("\n[[")
+        .filter_map(move |piece| piece.strip_prefix(name)?.strip_prefix("]]\n"))
+}
+
+/// The string behind `key = ` on a line of its own.
+fn value<'a>(block: &'a str, key: &str) -> Option<&'a str> {
+    block.lines().find_map(|line| {
+        let quoted = line.strip_prefix(key)?.strip_prefix(" = \"")?;
+        quoted.strip_suffix('"')
+    })
+}
+
+fn row<T: DeserializeOwned>(text: &str, name: &str, key: &str, wanted: &str) -> Option<T> {
+    let block = blocks(text, name).find(|block| value(block, key) == Some(wanted))?;
+    toml::from_str(block).ok()
+}
+
+/// The line that begins with these characters, in a text whose lines are sorted below the heading.
+fn line_of<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
+    let body = text.split_once(GPU_COLUMNS)?.1.strip_prefix('\n')?;
+    let bytes = body.as_bytes();
+    let (mut low, mut high) = (0, bytes.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let start = bytes[..middle]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |newline| newline + 1);
+        let end = bytes[start..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map_or(bytes.len(), |newline| start + newline);
+        let line = &body[start..end];
+        if line.starts_with(beginning) {
+            return Some(line);
+        }
+        if line < beginning {
+            low = end + 1;
+        } else {
+            high = start;
+        }
+    }
+    None
+}
+
+/// A line of `gpus.csv`. The error is the number of the field, from 0, and what is wrong with it.
+fn gpu_figures(line: &str) -> Result<GpuFigures, (usize, &'static str)> {
+    let fields: Vec<&str> = line.split(',').collect();
+    let [
+        vendor,
+        device,
+        key,
+        name,
+        chip,
+        architecture,
+        target,
+        integrated,
+        data_centre,
+        source,
+        confidence,
+        target_confidence,
+    ] = fields[..]
+    else {
+        return Err((fields.len().min(12), "not 12 fields"));
+    };
+    let hexadecimal = |text: &str, length| {
+        text.len() == length
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let known_key = key == "*"
+        || hexadecimal(key, 2)
+        || key
+            .split_once(':')
+            .is_some_and(|(vendor, device)| hexadecimal(vendor, 4) && hexadecimal(device, 4));
+    let flag = |text| match text {
+        "0" => Ok(Some(false)),
+        "1" => Ok(Some(true)),
+        "" => Ok(None),
+        _ => Err("neither 0 nor 1"),
+    };
+    if !hexadecimal(vendor, 4) {
+        return Err((0, "not four hexadecimal digits in lower case"));
+    }
+    if !hexadecimal(device, 4) {
+        return Err((1, "not four hexadecimal digits in lower case"));
+    }
+    if !known_key {
+        return Err((
+            2,
+            "neither a subsystem (`10de:1485`) nor a revision (`c2`) nor `*`",
+        ));
+    }
+    if !(target.is_empty() || target.starts_with("sm_") || target.starts_with("gfx")) {
+        return Err((6, "neither an `sm_` nor a `gfx` target"));
+    }
+    if source.is_empty() {
+        return Err((9, "no source"));
+    }
+    let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    Ok(GpuFigures {
+        name: name.to_owned(),
+        chip: chip.to_owned(),
+        architecture: named(architecture),
+        target: named(target),
+        integrated: flag(integrated).map_err(|what| (7, what))?,
+        data_centre: flag(data_centre)
+            .map_err(|what| (8, what))?
+            .ok_or((8, "neither 0 nor 1"))?,
+        confidence: Confidence::from_name(confidence).ok_or((10, "no such confidence"))?,
+        target_confidence: Confidence::from_name(target_confidence)
+            .ok_or((11, "no such confidence"))?,
+    })
+}
+
+/// Whether a file of this name may replace the embedded one.
+fn validate(name: &str, text: &str) -> Result<(), String> {
+    match name {
+        CHECKS => {
+            let rows: Vec<CheckRow> = all_rows(name, text, "check", "name")?;
+            let mut seen = BTreeSet::new();
+            for (index, row) in rows.iter().enumerate() {
+                if !seen.insert(&row.name) {
+                    return Err(at_row(name, text, "check", index, "stands there twice"));
+                }
+            }
+            Ok(())
+        }
+        FIXES => {
+            let rows: Vec<FixRow> = all_rows(name, text, "fix", "recipe")?;
+            crate::fix::faults(&rows)
+                .into_iter()
+                .next()
+                .map_or(Ok(()), |(index, what)| {
+                    Err(at_row(name, text, "fix", index, &what))
+                })
+        }
+        TARGETS => {
+            let rows: Vec<TargetRow> = all_rows(name, text, "target", "gfx")?;
+            let keys: Vec<_> = rows.iter().map(|row| gfx_order(&row.gfx)).collect();
+            in_order(name, text, "target", &keys)
+        }
+        CAPABILITIES => {
+            let rows: Vec<CapabilityRow> = all_rows(name, text, "capability", "cc")?;
+            let keys: Vec<_> = rows
+                .iter()
+                .map(|row| crate::version::Version::parse(&row.cc))
+                .collect();
+            in_order(name, text, "capability", &keys)
+        }
+        GPUS => validate_gpus(name, text),
+        LAST_BRANCHES => last_branches(text)
+            .map(|_| ())
+            .map_err(|(line, what)| format!("{name} line {line}, column 1: {what}")),
+        _ => {
+            let known: Vec<&str> = FILES.iter().map(|(file, _)| *file).collect();
+            Err(format!(
+                "{name}: no table has this name; there are {}",
+                known.join(", ")
+            ))
+        }
+    }
+}
+
+/// A gfx target as the numbers it is made of; None: it is none.
+fn gfx_order(name: &str) -> Option<(u32, u32, u32)> {
+    let digits = name.strip_prefix("gfx")?;
+    let (major, rest) = digits.split_at_checked(digits.len().checked_sub(2)?)?;
+    let mut rest = rest.chars().map(|digit| digit.to_digit(16));
+    Some((major.parse().ok()?, rest.next()??, rest.next()??))
+}
+
+/// All rows of a file that holds nothing but `[[name]]` rows, each with a line for `key` as the look-up wants it.
+fn all_rows<T: DeserializeOwned>(
+    file: &str,
+    text: &str,
+    name: &str,
+    key: &str,
+) -> Result<Vec<T>, String> {
+    let mut tables: BTreeMap<String, Vec<T>> = toml::from_str(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        at_offset(file, text, offset, error.message())
+    })?;
+    let rows = tables.remove(name).unwrap_or_default();
+    if let Some(other) = tables.keys().next() {
+        let offset = text.find(&format!("[[{other}]]")).unwrap_or(0);
+        let what = format!("`{other}` is not a kind of row of this table");
+        return Err(at_offset(file, text, offset, &what));
+    }
+    // The look-up finds a row by its text. One that TOML knows and the look-up does not would be lost in silence.
+    let found = blocks(text, name)
+        .filter(|block| value(block, key).is_some())
+        .count();
+    if found != rows.len() {
+        return Err(format!(
+            "{file}: {} rows, of which {found} can be looked up; `[[{name}]]` and `{key} = \"...\"` must each be a line of their own",
+            rows.len()
+        ));
+    }
+    Ok(rows)
+}
+
+/// Every key is known and stands after the one before.
+fn in_order<T: PartialOrd>(
+    file: &str,
+    text: &str,
+    name: &str,
+    keys: &[Option<T>],
+) -> Result<(), String> {
+    for (index, key) in keys.iter().enumerate() {
+        if key.is_none() {
+            return Err(at_row(
+                file,
+                text,
+                name,
+                index,
+                "is not named as it should be",
+            ));
+        }
+        if index > 0 && keys[index - 1] >= *key {
+            return Err(at_row(
+                file,
+                text,
+                name,
+                index,
+                "is not in order, or stands there twice",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn validate_gpus(file: &str, text: &str) -> Result<(), String> {
+    let mut heading = false;
+    let mut previous = "";
+    for (index, line) in text.lines().enumerate() {
+        let fault = |column: usize, what: &str| {
+            Err(format!(
+                "{file} line {}, column {}: {what}",
+                index + 1,
+                column + 1
+            ))
+        };
+        if !heading {
+            match line {
+                GPU_COLUMNS => heading = true,
+                comment if comment.starts_with('#') => {}
+                _ => return fault(0, &format!("the heading `{GPU_COLUMNS}` must come first")),
+            }
+            continue;
+        }
+        if let Err((field, what)) = gpu_figures(line) {
+            let column = line
+                .split(',')
+                .take(field)
+                .map(|before| before.chars().count() + 1)
+                .sum();
+            return fault(column, what);
+        }
+        let key = line
+            .match_indices(',')
+            .nth(2)
+            .map_or(line, |(comma, _)| &line[..=comma]);
+        if key <= previous {
+            return fault(0, "the row is not in order, or stands there twice");
+        }
+        previous = key;
+    }
+    if heading {
+        Ok(())
+    } else {
+        Err(format!("{file}: the heading `{GPU_COLUMNS}` is missing"))
+    }
+}
+
+fn at_offset(file: &str, text: &str, offset: usize, what: &str) -> String {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .map_or(0, |last| last.chars().count())
+        + 1;
+    format!("{file} line {line}, column {column}: {}", what.trim())
+}
+
+/// What is wrong with a row, with the place where it begins.
+fn at_row(file: &str, text: &str, name: &str, index: usize, what: &str) -> String {
+    let header = format!("[[{name}]]");
+    let line = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| *line == header)
+        .nth(index)
+        .map_or(0, |(number, _)| number);
+    format!("{file} line {}, column 1: this row {what}", line + 1)
+}
+
+const LAST_BRANCHES: &str = "nvidia-last-branch.csv";
+
+/// The columns of `nvidia-last-branch.csv`.
+const LAST_BRANCH_COLUMNS: &str = "architecture,lowest,highest,last_branch,source,confidence";
+
+/// How long NVIDIA's driver takes GPUs of an architecture: a row of `nvidia-last-branch.csv`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastBranch {
+    /// Architecture.
+    pub architecture: String,
+    /// Compute capabilities, the lowest and the highest, as major and minor.
+    capabilities: [(u32, u32); 2],
+    /// The last branch that takes them; None: the newest one known still does.
+    pub branch: Option<u64>,
+    /// How this is known.
+    pub confidence: Confidence,
+}
+
+impl Tables {
+    /// How long NVIDIA's driver takes GPUs of a compute capability (`sm_61`). None: no row tells.
+    pub fn last_nvidia_branch(&self, target: &str) -> Option<LastBranch> {
+        let digits = target
+            .strip_prefix("sm_")?
+            .trim_end_matches(|c: char| c.is_ascii_lowercase());
+        let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
+        let capability = (major.parse().ok()?, minor.parse().ok()?);
+        let rows = last_branches(self.text(LAST_BRANCHES)).ok()?;
+        rows.into_iter()
+            .find(|row| (row.capabilities[0]..=row.capabilities[1]).contains(&capability))
+    }
+}
+
+/// The rows of `nvidia-last-branch.csv`. The error is the number of a line and what is wrong with it.
+fn last_branches(text: &str) -> Result<Vec<LastBranch>, (usize, String)> {
+    let mut rows: Vec<LastBranch> = Vec::new();
+    let mut heading = false;
+    for (index, line) in text.lines().enumerate() {
+        let fault = |what: &str| (index + 1, what.to_owned());
+        if !heading {
+            if line == LAST_BRANCH_COLUMNS {
+                heading = true;
+            } else if !line.starts_with('#') {
+                return Err(fault("the heading must come first"));
+            }
+            continue;
+        }
+        let fields: Vec<&str> = line.split(',').collect();
+        let [architecture, lowest, highest, branch, source, confidence] = fields[..] else {
+            return Err(fault("not 6 fields"));
+        };
+        let capability = |text: &str| {
+            let (major, minor) = text.split_once('.')?;
+            Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+        };
+        let (Some(lowest), Some(highest)) = (capability(lowest), capability(highest)) else {
+            return Err(fault("not a compute capability"));
+        };
+        let after = rows.last().map_or((0, 0), |row| row.capabilities[1]);
+        if lowest > highest || lowest <= after {
+            return Err(fault(
+                "the row is not in order, or overlaps with the one before",
+            ));
+        }
+        if source.is_empty() {
+            return Err(fault("no source"));
+        }
+        let branch = match branch {
+            "" => None,
+            number => Some(number.parse().map_err(|_| fault("not a branch"))?),
+        };
+        rows.push(LastBranch {
+            architecture: architecture.to_owned(),
+            capabilities: [lowest, highest],
+            branch,
+            confidence: Confidence::from_name(confidence)
+                .ok_or_else(|| fault("no such confidence"))?,
+        });
+    }
+    if heading {
+        Ok(rows)
+    } else {
+        Err((0, "the heading is missing".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod last_branch_tests {
+    use super::*;
+
+    #[test]
+    fn the_last_branch_follows_from_the_compute_capability() {
+        let tables = Tables::embedded();
+        let branch = |target: &str| tables.last_nvidia_branch(target).map(|row| row.branch);
+        assert_eq!(branch("sm_30"), Some(Some(470)));
+        assert_eq!(branch("sm_61"), Some(Some(580)));
+        assert_eq!(branch("sm_70"), Some(Some(580)));
+        assert_eq!(branch("sm_75"), Some(None));
+        assert_eq!(branch("sm_90a"), Some(None));
+        assert_eq!(branch("sm_120"), Some(None));
+        // Newer than the table, older than it, and none at all.
+        assert_eq!(branch("sm_150"), None);
+        assert_eq!(branch("sm_"), None);
+        assert_eq!(branch("gfx900"), None);
+    }
+
+    /// Every architecture of the table of capabilities has a row, under the same name.
+    #[test]
+    fn architectures_are_named_as_elsewhere() {
+        let tables = Tables::embedded();
+        for row in last_branches(tables.text(LAST_BRANCHES)).expect("in order") {
+            for (major, minor) in row.capabilities {
+                let name = tables.architecture(&format!("sm_{major}{minor}"));
+                assert!(
+                    name.as_ref().is_none_or(|name| *name == row.architecture),
+                    "{major}.{minor}: {name:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_broken_override_is_refused() {
+        let heading = LAST_BRANCH_COLUMNS;
+        for (text, what) in [
+            (String::new(), "missing"),
+            ("Kepler,3.0,3.7,470,eol,quoted".to_owned(), "first"),
+            (format!("{heading}\nKepler,3.0,470,eol,quoted"), "6 fields"),
+            (
+                format!("{heading}\nKepler,3,3.7,470,eol,quoted"),
+                "capability",
+            ),
+            (format!("{heading}\nKepler,3.7,3.0,470,eol,quoted"), "order"),
+            (format!("{heading}\nKepler,3.0,3.7,x,eol,quoted"), "branch"),
+            (format!("{heading}\nKepler,3.0,3.7,470,,quoted"), "source"),
+            (
+                format!("{heading}\nKepler,3.0,3.7,470,eol,sure"),
+                "confidence",
+            ),
+        ] {
+            let error = Tables::with_overrides(vec![(LAST_BRANCHES.to_owned(), text.clone())])
+                .err()
+                .unwrap_or_else(|| panic!("taken: {text}"));
+            assert!(error.contains(what), "{error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::path::Path;
+
+    fn embedded(name: &str) -> &'static str {
+        FILES
+            .iter()
+            .find(|(file, _)| *file == name)
+            .expect("a file of tables")
+            .1
+    }
+
+    fn refused(name: &str, text: &str) -> String {
+        Tables::with_overrides(vec![(name.to_owned(), text.to_owned())])
+            .err()
+            .expect("must be refused")
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test may be told to skip nothing"
+    )]
+    fn skipped(what: &str) {
+        assert!(
+            std::env::var_os("GPUCHECK_REQUIRE_ALL").is_none(),
+            "everything is required, but {what} is not here"
+        );
+        let _ = writeln!(std::io::stderr(), "skipped: {what} is not here");
+    }
+
+    /// A table as others gathered it; None where the material is not at hand.
+    fn reference(name: &str) -> Option<String> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/reference");
+        let text = std::fs::read_to_string(path.join(name)).ok();
+        if text.is_none() {
+            assert!(
+                std::env::var_os("GPUCHECK_REQUIRE_ALL").is_none(),
+                "{name} is missing"
+            );
+            skipped(name);
+        }
+        text
+    }
+
+    /// The fields of a line of CSV that may quote some of them.
+    fn fields(line: &str) -> Vec<String> {
+        let mut fields = vec![String::new()];
+        let mut quoted = false;
+        for c in line.chars() {
+            match c {
+                '"' => quoted = !quoted,
+                ',' if !quoted => fields.push(String::new()),
+                other => fields.last_mut().expect("one").push(other),
+            }
+        }
+        fields
+    }
+
+    fn hex16(text: &str) -> u16 {
+        u16::from_str_radix(text, 16).expect("four hexadecimal digits")
+    }
+
+    #[test]
+    fn every_embedded_file_would_pass_as_an_override() {
+        for (name, text) in FILES {
+            assert_eq!(validate(name, text), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_gpu_is_found_by_its_most_exact_key() {
+        let tables = Tables::embedded();
+        let rtx = tables.gpu(0x10de, 0x2684, None, None).expect("RTX 4090");
+        assert_eq!(rtx.chip, "AD102");
+        assert_eq!(rtx.architecture.as_deref(), Some("Ada Lovelace"));
+        assert_eq!(rtx.target.as_deref(), Some("sm_89"));
+        assert_eq!(rtx.target_to_accuse_by(), Some("sm_89"));
+        assert_eq!((rtx.integrated, rtx.data_centre), (Some(false), false));
+
+        let name = |subsystem| {
+            tables
+                .gpu(0x10de, 0x25b6, subsystem, Some(0xa1))
+                .map(|gpu| gpu.name)
+        };
+        assert_eq!(name(Some((0x10de, 0x14a9))).as_deref(), Some("NVIDIA A16"));
+        assert_eq!(name(Some((0x10de, 0x157e))).as_deref(), Some("NVIDIA A2"));
+        for other in [None, Some((0x10de, 0xffff))] {
+            assert_eq!(name(other).as_deref(), Some("NVIDIA A16 / NVIDIA A2"));
+        }
+
+        let navi = |revision| {
+            tables
+                .gpu(0x1002, 0x744c, None, revision)
+                .map(|gpu| gpu.name)
+        };
+        assert_eq!(navi(Some(0xc8)).as_deref(), Some("Radeon RX 7900 XTX"));
+        assert_ne!(navi(Some(0xc8)), navi(None));
+        assert_eq!(navi(Some(0xfe)), navi(None));
+    }
+
+    #[test]
+    fn amd_gpus_have_the_architecture_of_their_target() {
+        let tables = Tables::embedded();
+        for (device, target, architecture, integrated) in [
+            (0x744c, "gfx1100", "RDNA 3", false),
+            (0x1586, "gfx1151", "RDNA 3.5", true),
+            (0x74a1, "gfx942", "CDNA 3", false),
+            (0x6798, "gfx600", "GCN 1", false),
+            (0x6818, "gfx601", "GCN 1", false),
+            (0x6617, "gfx602", "GCN 1", false),
+            (0x6663, "gfx602", "GCN 1", false),
+            (0x67df, "gfx803", "GCN 3/4", false),
+            (0x98e4, "gfx810", "GCN 3", true),
+        ] {
+            let gpu = tables.gpu(0x1002, device, None, None).expect("a GPU");
+            assert_eq!(gpu.target.as_deref(), Some(target), "{device:04x}");
+            assert_eq!(gpu.architecture.as_deref(), Some(architecture));
+            assert_eq!(gpu.integrated, Some(integrated), "{device:04x}");
+        }
+        let trinity = tables.gpu(0x1002, 0x990b, None, None).expect("before GCN");
+        assert_eq!((trinity.target, trinity.architecture), (None, None));
+        assert_eq!(trinity.chip, "Richland");
+    }
+
+    #[test]
+    fn intel_gpus_are_known_by_family() {
+        let tables = Tables::embedded();
+        for (device, architecture, integrated, data_centre) in [
+            (0xe20b, "Xe2", false, false),
+            (0x56a5, "Xe-HPG", false, false),
+            (0x56c0, "Xe-HPG", false, true),
+            (0x0bd5, "Xe-HPC", false, true),
+            (0x9b41, "Gen9.5", true, false),
+            (0x0a16, "Gen7.5", true, false),
+            (0xa7a8, "Xe-LP", true, false),
+        ] {
+            let gpu = tables.gpu(0x8086, device, None, None).expect("a GPU");
+            assert_eq!(gpu.architecture.as_deref(), Some(architecture));
+            assert_eq!(gpu.integrated, Some(integrated), "{device:04x}");
+            assert_eq!(gpu.data_centre, data_centre, "{device:04x}");
+            assert_eq!(gpu.target, None);
+        }
+    }
+
+    #[test]
+    fn data_centre_cards_are_told_from_workstation_and_mining_cards() {
+        let tables = Tables::embedded();
+        let data_centre = |vendor, device| {
+            tables
+                .gpu(vendor, device, None, None)
+                .expect("a GPU")
+                .data_centre
+        };
+        for device in [
+            0x20b0, 0x2330, 0x2901, 0x1eb8, 0x27b8, 0x2235, 0x118a, 0x1db2, 0x26b5,
+        ] {
+            assert!(data_centre(0x10de, device), "10de:{device:04x}");
+        }
+        for device in [0x2684, 0x2082, 0x1dba, 0x2230, 0x2e12, 0x20f6] {
+            assert!(!data_centre(0x10de, device), "10de:{device:04x}");
+        }
+        for device in [0x740f, 0x74a1, 0x738c, 0x7408] {
+            assert!(data_centre(0x1002, device), "1002:{device:04x}");
+        }
+        for device in [0x744c, 0x66af, 0x73a3] {
+            assert!(!data_centre(0x1002, device), "1002:{device:04x}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_has_no_row() {
+        let tables = Tables::embedded();
+        assert_eq!(tables.gpu(0, 0, None, None), None);
+        assert_eq!(tables.gpu(0x10de, 0xffff, None, None), None);
+        assert_eq!(
+            tables.gpu(0xffff, 0xffff, Some((0xffff, 0xffff)), Some(0xff)),
+            None
+        );
+        assert_eq!(tables.architecture(""), None);
+        assert_eq!(tables.architecture("sm_"), None);
+        assert_eq!(tables.architecture("sm_88"), None);
+        assert_eq!(tables.architecture("gfx9"), None);
+    }
+
+    #[test]
+    fn architectures_are_known_by_target() {
+        let tables = Tables::embedded();
+        for (target, architecture) in [
+            ("sm_10", "Tesla"),
+            ("sm_89", "Ada Lovelace"),
+            ("sm_90a", "Hopper"),
+            ("sm_100f", "Blackwell"),
+            ("sm_121", "Blackwell"),
+            ("gfx90a", "CDNA 2"),
+            ("gfx1100", "RDNA 3"),
+            ("gfx1250", "CDNA 5"),
+        ] {
+            assert_eq!(
+                tables.architecture(target).as_deref(),
+                Some(architecture),
+                "{target}"
+            );
+        }
+    }
+
+    /// The binary search against a plain one.
+    #[test]
+    fn every_line_of_the_gpu_table_is_found() {
+        let text = embedded(GPUS);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(lines.len() > 2000);
+        for line in &lines[1..] {
+            let fields: Vec<&str> = line.split(',').collect();
+            let beginning = format!("{},{},{},", fields[0], fields[1], fields[2]);
+            assert_eq!(line_of(text, &beginning), Some(*line));
+        }
+    }
+
+    /// All ids of the reference are there, with its target.
+    #[test]
+    fn the_reference_is_covered() {
+        let tables = Tables::embedded();
+        if let Some(text) = reference("nvidia-gpus.csv") {
+            for line in text.lines().skip(1) {
+                let row = fields(line);
+                let subsystem = (!row[1].is_empty()).then(|| (hex16(&row[1]), hex16(&row[2])));
+                let gpu = tables
+                    .gpu(0x10de, hex16(&row[0]), subsystem, None)
+                    .unwrap_or_else(|| panic!("10de:{} is missing", row[0]));
+                assert_eq!(gpu.name, row[3], "{}", row[0]);
+                assert_eq!(gpu.chip, row[4], "{}", row[0]);
+                let target =
+                    (row[6] != "unknown").then(|| format!("sm_{}", row[6].replace('.', "")));
+                assert_eq!(gpu.target, target, "{}", row[0]);
+                assert_eq!(gpu.architecture.as_deref(), Some(row[5].as_str()));
+            }
+        }
+        if let Some(text) = reference("amd-gpus.csv") {
+            for line in text.lines().skip(1) {
+                let row = fields(line);
+                let revision = u8::from_str_radix(&row[1], 16).ok();
+                let gpu = tables
+                    .gpu(0x1002, hex16(&row[0]), None, revision)
+                    .unwrap_or_else(|| panic!("1002:{} is missing", row[0]));
+                // The reference leaves out names that depend on the revision; the table may know them.
+                if !row[2].is_empty() {
+                    assert_eq!(gpu.name, row[2], "{}", row[0]);
+                }
+                assert_eq!(gpu.chip, row[3], "{}", row[0]);
+                assert_eq!(gpu.target.as_deref(), Some(row[4].as_str()), "{}", row[0]);
+                assert_eq!(gpu.integrated, Some(row[5] == "1"), "{}", row[0]);
+                assert!(gpu.architecture.is_some(), "{}", row[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn every_target_of_the_gpu_table_has_an_architecture() {
+        let tables = Tables::embedded();
+        for line in embedded(GPUS)
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .skip(1)
+        {
+            let gpu = gpu_figures(line).expect("a row");
+            if let Some(target) = &gpu.target {
+                let architecture = tables.architecture(target);
+                assert!(architecture.is_some(), "{line}");
+                assert!(
+                    gpu.architecture.is_none() || gpu.architecture == architecture,
+                    "{line}"
+                );
+                assert_ne!(gpu.target_confidence, Confidence::Unknown, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_and_ignorance_never_accuse() {
+        for (confidence, may) in [
+            (Confidence::Unknown, false),
+            (Confidence::Memory, false),
+            (Confidence::Derived, true),
+            (Confidence::Quoted, true),
+            (Confidence::Measured, true),
+        ] {
+            assert_eq!(confidence.may_accuse(), may, "{confidence:?}");
+            let figures = GpuFigures {
+                target: Some("gfx803".to_owned()),
+                target_confidence: confidence,
+                ..GpuFigures::default()
+            };
+            assert_eq!(figures.target_to_accuse_by().is_some(), may);
+        }
+        let barco = Tables::embedded()
+            .gpu(0x1002, 0x698f, None, None)
+            .expect("a row from memory");
+        assert_eq!(barco.target.as_deref(), Some("gfx803"));
+        assert_eq!(barco.target_to_accuse_by(), None);
+    }
+
+    #[test]
+    fn checks_come_as_asked_and_unknown_names_have_no_row() {
+        let tables = Tables::embedded();
+        let rows = tables.checks(&["nomodeset-set", "no-such-check", "gpu-fell-off-bus"]);
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["nomodeset-set", "gpu-fell-off-bus"]);
+        let lost = &rows[1];
+        assert_eq!(lost.link, Link::Bus);
+        assert_eq!(lost.severity, Severity::Error);
+        assert_eq!(
+            lost.causes,
+            ["link-lost", "lost-at-probe", "egpu-unplugged"]
+        );
+        assert!(lost.blocks.contains(&"driver".to_owned()));
+        assert!(lost.in_wsl.is_some());
+        assert!(tables.checks(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_index_is_the_one_of_the_catalogue() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/catalogue/index.toml");
+        let Ok(theirs) = std::fs::read_to_string(path) else {
+            assert!(std::env::var_os("GPUCHECK_REQUIRE_ALL").is_none());
+            skipped("the catalogue");
+            return;
+        };
+        let parsed = |text: &str| {
+            let mut table: toml::Table = toml::from_str(text).expect("TOML");
+            let mut rows = table.remove("check").expect("checks");
+            for row in rows.as_array_mut().expect("rows") {
+                row.as_table_mut().expect("a row").remove("where");
+            }
+            rows
+        };
+        assert_eq!(parsed(embedded(CHECKS)), parsed(&theirs));
+    }
+
+    #[test]
+    fn the_index_names_only_what_exists() {
+        let rows: Vec<CheckRow> =
+            all_rows(CHECKS, embedded(CHECKS), "check", "name").expect("rows");
+        let names: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        let links = [
+            "bus",
+            "driver",
+            "access",
+            "library",
+            "runtime",
+            "toolkit",
+            "framework",
+            "container",
+            "health",
+            "capability",
+        ];
+        for row in &rows {
+            for blocked in &row.blocks {
+                assert!(
+                    names.contains(blocked.as_str()) || links.contains(&blocked.as_str()),
+                    "{} blocks {blocked}",
+                    row.name
+                );
+            }
+            for cause in row.alias_causes.values() {
+                assert!(row.causes.contains(cause), "{}: {cause}", row.name);
+            }
+            assert!(["gpu", "stack", "environment", "machine"].contains(&row.each.as_str()));
+            assert!(["cuda", "rocm", "level-zero", "any", "none"].contains(&row.stack.as_str()));
+            assert!(["nvidia", "amd", "intel", "any"].contains(&row.applies.as_str()));
+            assert!(row.max.is_none_or(|max| max > row.severity), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn overrides_replace_the_file_of_their_name() {
+        let tables = Tables::with_overrides(vec![
+            (
+                GPUS.to_owned(),
+                format!("{GPU_COLUMNS}\n10de,2684,*,Mine é,X1,A1,sm_89,0,1,me,memory,memory\n"),
+            ),
+            (
+                TARGETS.to_owned(),
+                "[[target]]\ngfx = \"gfx1100\"\narchitecture = \"Mine\"\nchips = \"\"\nsource = \"me\"\nconfidence = \"quoted\"\n".to_owned(),
+            ),
+        ])
+        .expect("both are in order");
+        let gpu = tables.gpu(0x10de, 0x2684, None, None).expect("a row");
+        assert_eq!((gpu.name.as_str(), gpu.data_centre), ("Mine é", true));
+        assert_eq!(gpu.target_to_accuse_by(), None);
+        assert_eq!(tables.gpu(0x10de, 0x2685, None, None), None);
+        assert_eq!(tables.architecture("gfx1100").as_deref(), Some("Mine"));
+        assert_eq!(tables.architecture("gfx1101"), None);
+        assert_eq!(
+            tables.architecture("sm_89").as_deref(),
+            Some("Ada Lovelace")
+        );
+        assert_eq!(tables.overridden().collect::<Vec<_>>(), [TARGETS, GPUS]);
+    }
+
+    #[test]
+    fn a_broken_override_is_refused_with_its_place() {
+        let target = |gfx: &str, more: &str| {
+            format!(
+                "[[target]]\ngfx = \"{gfx}\"\narchitecture = \"\"\nchips = \"\"\nsource = \"\"\nconfidence = \"quoted\"\n{more}"
+            )
+        };
+        let row = |device: &str, rest: &str| format!("10de,{device},*,N,C,A,sm_89,{rest}\n");
+        let good = "0,0,me,quoted,quoted";
+        for (name, text, says) in [
+            ("cuda.toml", String::new(), "cuda.toml: no table has this name"),
+            (TARGETS, "[[target]]\ngfx = \n".to_owned(), "gfx.toml line 2, column"),
+            (TARGETS, target("gfx1100", "colour = \"red\"\n"), "gfx.toml line 7, column 1"),
+            (TARGETS, target("gfx1100", "[[taget]]\n"), "gfx.toml line 7, column 1"),
+            (TARGETS, target("gfx1100", &target("gfx90a", "")), "gfx.toml line 7, column 1"),
+            (TARGETS, target("gfx1100", &target("gfx1100", "")), "gfx.toml line 7, column 1"),
+            (TARGETS, target("navi31", ""), "is not named as it should be"),
+            (TARGETS, target("gfx1100", "").replace("gfx = ", "gfx="), "can be looked up"),
+            (TARGETS, target("gfx1100", "").replace('\n', "\r\n"), "can be looked up"),
+            (CHECKS, "[[check]]\nname = \"x\"\n".to_owned(), "checks.toml line 1"),
+            (FIXES, "[[fix]]\nrecipe = \"x\"\nfamily = \"any\"\nwords = \"x\"\nrisk = \"none\"\nconfirm = \"\"\n".to_owned(), "fixes.toml line 5"),
+            (FIXES, "[[fix]]\nrecipe = \"x\"\nfamily = \"gentoo\"\nwords = \"x\"\nrisk = \"safe\"\nconfirm = \"\"\n".to_owned(), "fixes.toml line 1, column 1: this row is for a family"),
+            (GPUS, String::new(), "is missing"),
+            (GPUS, row("2684", good), "gpus.csv line 1, column 1"),
+            (GPUS, format!("{GPU_COLUMNS}\n{}", row("26G4", good)), "gpus.csv line 2, column 6"),
+            (GPUS, format!("{GPU_COLUMNS}\n{}", row("2684", "x,0,me,quoted,quoted")), "gpus.csv line 2, column 25"),
+            (GPUS, format!("{GPU_COLUMNS}\n{}", row("2684", "0,0,me,quoted")), "not 12 fields"),
+            (GPUS, format!("{GPU_COLUMNS}\n{}", row("2684", "0,0,me,quoted,sure")), "no such confidence"),
+            (GPUS, format!("{GPU_COLUMNS}\n{}{}", row("2685", good), row("2684", good)), "gpus.csv line 3, column 1"),
+            (GPUS, format!("{GPU_COLUMNS}\n{}{}", row("2684", good), row("2684", good)), "gpus.csv line 3, column 1"),
+        ] {
+            let error = refused(name, &text);
+            assert!(error.starts_with(name) && error.contains(says), "{says:?}: {error}");
+        }
+        for (name, text) in FILES {
+            // A file that ends in the middle of a row.
+            let last = if name.ends_with(".csv") { "," } else { " = " };
+            refused(name, text.rsplit_once(last).expect("a row").0);
+        }
+    }
+}
