@@ -1,0 +1,552 @@
+//! Questions about kernel drivers: who holds a device, what is installed of NVIDIA's driver, and which GPUs it takes.
+
+use super::ask::normalised;
+use super::{Gpu, Loaded, Place, Stack, View, join};
+use crate::facts::Seen;
+use crate::facts::software::Library;
+use crate::finding::Evidence;
+use crate::fix::FixCall;
+use crate::tables::Tables;
+use crate::version::Version;
+
+/// What stands in the way of an answer about the driver of this place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriverGround {
+    /// A machine of its own: its module folders and configuration are those of the kernel.
+    Own,
+    /// A container: kernel, modules and their configuration are the host's.
+    Host,
+    /// Not known which of both.
+    Unknown(String),
+}
+
+/// Whether NVIDIA's driver takes a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// It does.
+    Yes,
+    /// It does not any more: the last branch that did.
+    No(u64),
+    /// The version or the architecture is not known.
+    Unknown,
+}
+
+/// Drivers that hold a device on purpose for something other than this system's own computing: a virtual machine, or a
+/// program in user space.
+pub fn is_set_aside(driver: &str) -> bool {
+    // `gim` is AMD's driver of hosts that share a GPU among virtual machines.
+    driver.contains("vfio")
+        || matches!(
+            driver,
+            "pci-stub"
+                | "xen-pciback"
+                | "pciback"
+                | "xen-pci-back"
+                | "uio_pci_generic"
+                | "igb_uio"
+                | "gim"
+        )
+}
+
+impl Gpu {
+    /// Held for a virtual machine or a program in user space.
+    pub fn is_set_aside(&self) -> bool {
+        self.driver.got().is_some_and(|driver| is_set_aside(driver))
+    }
+
+    /// On the bus of this system, so that a driver of this kernel could hold it.
+    pub fn is_on_bus(&self) -> bool {
+        self.pci.is_some() && !self.remembered
+    }
+
+    /// The command that shows the bound driver.
+    pub fn lspci(&self) -> String {
+        let address = self.pci.as_deref().unwrap_or(&self.key);
+        format!("`lspci -nnk -s {address}`")
+    }
+}
+
+impl View<'_> {
+    /// Whose kernel, module folders and module configuration can be seen from here.
+    pub fn driver_ground(&self) -> DriverGround {
+        match &self.place {
+            Seen::Got(Place::Container(_)) => DriverGround::Host,
+            Seen::Got(Place::Host | Place::Wsl(_)) if self.is_chroot() => DriverGround::Unknown(
+                "no file system is mounted at /, so this is a chroot, and its folders are not those of the running kernel"
+                    .to_owned(),
+            ),
+            Seen::Got(Place::Host | Place::Wsl(_)) => DriverGround::Own,
+            other => DriverGround::Unknown(format!(
+                "whether this is a container: {}",
+                other.as_ref().map(|_| ()).why()
+            )),
+        }
+    }
+
+    /// Where the root is no mount point, mountinfo lists none at `/`: a chroot into a folder. One into a mounted disk is not
+    /// told from a machine of its own.
+    fn is_chroot(&self) -> bool {
+        self.facts.mounts.got().is_some_and(|mounts| {
+            !mounts.mounts.is_empty() && mounts.mounts.iter().all(|mount| mount.point != "/")
+        })
+    }
+
+    /// One of NVIDIA's boards with a Tegra chip. CUDA runs on `nvgpu` there; where `nvidia` is loaded, it only drives the
+    /// display, without `nvidia_uvm` and without a GPU on the bus.
+    pub fn is_tegra(&self) -> bool {
+        matches!(self.loaded("nvgpu"), Loaded::Yes(_))
+            || self
+                .kernel_release()
+                .got()
+                .is_some_and(|release| release.contains("tegra"))
+    }
+
+    /// Set aside for virtual machines: held for one, or held by nobody while vfio or pci-stub is told to take it, which some
+    /// hypervisors do when the virtual machine starts.
+    pub fn is_reserved(&self, gpu: &Gpu) -> bool {
+        gpu.is_set_aside()
+            || (gpu.driver.is_absent() && gpu.id.is_some_and(|id| self.is_claimed_for_guests(id)))
+    }
+
+    /// `vfio-pci.ids=` on the command line, or `options vfio-pci ids=` in a file of modprobe, names this device.
+    fn is_claimed_for_guests(&self, (vendor, device): (u16, u16)) -> bool {
+        let id = format!("{vendor:04x}:{device:04x}");
+        let names_it = |list: &str| {
+            list.split(',').any(|entry| {
+                let entry = entry.trim_matches('"').to_ascii_lowercase();
+                entry
+                    .strip_prefix(id.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+            })
+        };
+        let is_holder = |module: &str| matches!(module, "vfio_pci" | "pci_stub");
+        let on_command_line = self.kernel_words().got().is_some_and(|words| {
+            words.iter().any(|word| {
+                word.split_once(".ids=")
+                    .is_some_and(|(module, list)| is_holder(&normalised(module)) && names_it(list))
+            })
+        });
+        let lines = self.facts.modprobe.got().into_iter().flat_map(|config| {
+            config
+                .files
+                .values()
+                .filter_map(Seen::got)
+                .flat_map(|lines| lines.iter())
+        });
+        on_command_line
+            || lines.into_iter().any(|line| {
+                let mut words = line.text.split_whitespace();
+                words.next() == Some("options")
+                    && words
+                        .next()
+                        .is_some_and(|module| is_holder(&normalised(module)))
+                    && words
+                        .filter_map(|word| word.strip_prefix("ids="))
+                        .any(names_it)
+            })
+    }
+
+    /// A way to mend something about a kernel driver: inside a container only the host can.
+    pub fn driver_fix(&self, call: FixCall) -> FixCall {
+        match self.driver_ground() {
+            DriverGround::Host => FixCall::new("driver-on-host"),
+            DriverGround::Own | DriverGround::Unknown(_) => call,
+        }
+    }
+
+    /// Where module folders are: as found, else the usual place.
+    pub fn module_folder(&self) -> &str {
+        self.facts
+            .module_files
+            .got()
+            .map(|files| files.path.as_str())
+            .filter(|path| !path.is_empty())
+            .unwrap_or("/lib/modules")
+    }
+
+    /// A module is part of the kernel image, as `modules.builtin` of the running kernel says.
+    pub fn is_built_in(&self, name: &str) -> Seen<bool> {
+        self.running_kernel().and_then(|kernel| {
+            kernel
+                .builtin
+                .as_ref()
+                .map(|names| names.iter().any(|built_in| built_in == name))
+        })
+    }
+
+    /// The newest installed kernel for which there is a file of a module, other than the running one: release and file.
+    pub fn other_kernel_with(&self, module: &str) -> Option<(&str, &str)> {
+        let running = self.kernel_release().got().copied();
+        let files = self.facts.module_files.got()?;
+        files
+            .kernels
+            .items
+            .iter()
+            .filter(|(release, _)| Some(release.as_str()) != running)
+            .filter_map(|(release, kernel)| {
+                let found = kernel.modules.items.get(module)?.first()?;
+                Some((release.as_str(), found.path.as_str()))
+            })
+            .max_by_key(|(release, _)| Version::parse(release))
+    }
+
+    /// The driver's own `libcuda.so.1`: not the one that Windows lends to WSL, not a toolkit's stub, not one of a
+    /// compatibility package and not the empty file that a container engine leaves behind; all these come without a driver.
+    pub fn driver_library(&self) -> Seen<&str> {
+        let is_own = |file: &&Library| {
+            file.bytes.got() != Some(&0)
+                && !["/usr/lib/wsl/", "/stubs/", "/compat/"]
+                    .iter()
+                    .any(|part| file.path.contains(part))
+        };
+        self.library("libcuda.so.1").and_then(|files| {
+            files
+                .iter()
+                .find(is_own)
+                .map_or(Seen::Absent, |file| Seen::Got(file.path.as_str()))
+        })
+    }
+
+    /// Version of NVIDIA's driver: the loaded one, else that of a module for this kernel, else that of its library; with
+    /// where it stands.
+    pub fn nvidia_driver_version(&self) -> Option<(&str, String)> {
+        let loaded = self.module("nvidia").into_got();
+        if let Some(version) = loaded.and_then(|module| module.version.got()) {
+            return Some((version, "/sys/module/nvidia/version".to_owned()));
+        }
+        let proc = self.facts.nvidia_proc.got();
+        if let Some(version) = proc.and_then(|proc| proc.version.got()) {
+            return Some((version, "/proc/driver/nvidia/version".to_owned()));
+        }
+        let on_disk = self.module_files("nvidia").into_got();
+        let of_file = on_disk.into_iter().flatten().find_map(|file| {
+            let version = file.info.got()?.version.as_deref()?;
+            Some((version, file.path.clone()))
+        });
+        of_file.or_else(|| {
+            let files = self.library("libcuda.so.1").into_got()?;
+            files.iter().find_map(|file| {
+                let target = file.target.got()?;
+                let (_, version) = target.rsplit_once("libcuda.so.")?;
+                version.contains('.').then(|| (version, file.path.clone()))
+            })
+        })
+    }
+
+    /// Whether a version of NVIDIA's driver takes a GPU.
+    pub fn nvidia_driver_takes(&self, gpu: &Gpu, version: &str, tables: &Tables) -> Takes {
+        let branch = Version::parse(version).and_then(|version| version.major());
+        let last = gpu
+            .target
+            .as_deref()
+            .and_then(|target| tables.last_nvidia_branch(target));
+        match (branch, last) {
+            (Some(_), Some(row)) if row.branch.is_none() => Takes::Yes,
+            (Some(branch), Some(row)) => match row.branch {
+                Some(last) if branch > last => Takes::No(last),
+                _ => Takes::Yes,
+            },
+            _ => Takes::Unknown,
+        }
+    }
+
+    /// How to install a driver of NVIDIA that takes these GPUs: the open module needs Turing or newer; the newest branch that
+    /// takes Maxwell to Volta has a proprietary one; older GPUs need a branch of their own. Where the architecture is not
+    /// known, both of the first two.
+    pub fn nvidia_install_fixes(&self, gpus: &[&Gpu], tables: &Tables) -> Vec<FixCall> {
+        let open = || FixCall::new("install-nvidia-driver-open");
+        let proprietary = || FixCall::new("install-nvidia-driver-proprietary");
+        let last_branches: Vec<Option<Option<u64>>> = gpus
+            .iter()
+            .map(|gpu| {
+                let row = tables.last_nvidia_branch(gpu.target.as_deref()?)?;
+                Some(row.branch)
+            })
+            .collect();
+        // The last branch before GPUs of Maxwell and newer were the only ones left.
+        let is_old =
+            |last: &Option<Option<u64>>| matches!(last, Some(Some(branch)) if *branch < 500);
+        let oldest = last_branches
+            .iter()
+            .filter(|last| is_old(last))
+            .filter_map(|last| last.flatten())
+            .min();
+        if let Some(branch) = oldest
+            && last_branches.iter().all(is_old)
+        {
+            let branch = branch.to_string();
+            return vec![FixCall::new("install-nvidia-driver-legacy").with("branch", branch)];
+        }
+        // An old card beside newer ones gets no driver: nobody gives up the newer ones for it.
+        let current = || last_branches.iter().filter(|last| !is_old(last));
+        let calls = if current().any(Option::is_none) {
+            vec![open(), proprietary()]
+        } else if current().all(|last| *last == Some(None)) {
+            vec![open()]
+        } else {
+            vec![proprietary()]
+        };
+        calls
+            .into_iter()
+            .map(|call| self.driver_fix(call))
+            .collect()
+    }
+
+    /// Something of NVIDIA's driver is on this system: a module for any kernel, sources of it, or its library.
+    pub fn nvidia_driver_installed(&self) -> Seen<Evidence> {
+        let mut unknown = None;
+        let signs = [
+            self.module_of_any_kernel("nvidia")
+                .map(|says| (self.module_folder().to_owned(), says)),
+            self.driver_library()
+                .map(|path| (path.to_owned(), "is there".to_owned())),
+            self.built_from_source("nvidia")
+                .map(|says| ("/var/lib/dkms".to_owned(), says)),
+        ];
+        for sign in signs {
+            match sign {
+                Seen::Got((source, says)) => return Seen::Got(Evidence { source, says }),
+                Seen::Absent => {}
+                other => {
+                    unknown.get_or_insert(other.map(|_| Evidence {
+                        source: String::new(),
+                        says: String::new(),
+                    }));
+                }
+            }
+        }
+        unknown.unwrap_or(Seen::Absent)
+    }
+
+    /// What follows for every driver check of a stack from its GPUs alone: nothing to ask where none is on this bus, or
+    /// where all are set aside for virtual machines.
+    pub fn gpus_to_drive(&self, stack: Stack) -> GpusToDrive<'_> {
+        let mut set_aside = false;
+        let mut mine = Vec::new();
+        for gpu in self.gpus_of(stack).filter(|gpu| gpu.is_on_bus()) {
+            if gpu.is_set_aside() {
+                set_aside = true;
+            } else {
+                mine.push(gpu);
+            }
+        }
+        if !mine.is_empty() {
+            return GpusToDrive::These(mine);
+        }
+        if self.gpus_whole {
+            GpusToDrive::None
+        } else if set_aside {
+            GpusToDrive::Unknown("whether there are GPUs besides those set aside".to_owned())
+        } else {
+            GpusToDrive::Unknown(self.why_gpus_are_unknown())
+        }
+    }
+
+    /// Why the list of GPUs may not be complete.
+    pub fn why_gpus_are_unknown(&self) -> String {
+        if self.is_tegra() {
+            return "the GPU of a Tegra chip is on no bus, and this version does not read it"
+                .to_owned();
+        }
+        if self.facts.pci.is_unknown() {
+            return format!("/sys/bus/pci/devices: {}", self.facts.pci.why());
+        }
+        join::unread_list(self.facts).unwrap_or_else(|| {
+            "/sys/bus/pci/devices: not every device on the bus could be identified".to_owned()
+        })
+    }
+
+    /// A module's state as words for evidence: loaded or not, and what shows it.
+    pub fn loaded_words(&self, module: &str) -> Evidence {
+        match self.loaded(module) {
+            Loaded::Yes(evidence) | Loaded::No(evidence) => evidence,
+            Loaded::Unknown(_) => Evidence {
+                source: format!("/sys/module/{module}"),
+                says: self.module(module).why(),
+            },
+        }
+    }
+}
+
+/// The GPUs that a stack's kernel driver should hold here.
+#[derive(Clone, Debug)]
+pub enum GpusToDrive<'v> {
+    /// Proved to be none.
+    None,
+    /// These, and perhaps others.
+    These(Vec<&'v Gpu>),
+    /// None was seen, and why that is no proof.
+    Unknown(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::module_files::{InstalledKernel, ModuleFiles};
+    use crate::facts::pci::PciFunction;
+    use crate::facts::software::Software;
+    use crate::facts::{Facts, Named};
+
+    /// A bus with GPUs of NVIDIA, by their device ids, each held by a driver.
+    fn bus(gpus: &[(u16, &str)]) -> Facts {
+        let function = |(index, (device, driver)): (usize, &(u16, &str))| {
+            let function = PciFunction {
+                vendor: Seen::Got(0x10de),
+                device: Seen::Got(*device),
+                class: Seen::Got(0x03_0000),
+                driver: Seen::Got((*driver).to_owned()),
+                ..PciFunction::default()
+            };
+            (format!("0000:{index:02x}:00.0"), function)
+        };
+        Facts {
+            pci: Seen::Got(Named {
+                whole: true,
+                items: gpus.iter().enumerate().map(function).collect(),
+            }),
+            ..Facts::default()
+        }
+    }
+
+    fn install_fixes(devices: &[u16]) -> Vec<String> {
+        let gpus: Vec<(u16, &str)> = devices.iter().map(|device| (*device, "nouveau")).collect();
+        let (facts, tables) = (bus(&gpus), Tables::embedded());
+        let view = View::new(&facts, &tables, &[]);
+        let gpus: Vec<&Gpu> = view.gpus.iter().collect();
+        view.nvidia_install_fixes(&gpus, &tables)
+            .into_iter()
+            .map(|call| {
+                let branch = call.arguments.get("branch").map(String::as_str);
+                format!("{}{}", call.recipe, branch.unwrap_or_default())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_to_install_follows_from_the_architecture() {
+        const OPEN: &str = "install-nvidia-driver-open";
+        const PROPRIETARY: &str = "install-nvidia-driver-proprietary";
+        // RTX 4070; GTX 1070; GT 640; an id that is in no table.
+        let (ada, pascal, kepler, unknown) = (0x2786, 0x1b81, 0x0fc1, 0xfffd);
+        assert_eq!(install_fixes(&[ada]), [OPEN]);
+        assert_eq!(install_fixes(&[pascal]), [PROPRIETARY]);
+        assert_eq!(
+            install_fixes(&[kepler]),
+            ["install-nvidia-driver-legacy470"]
+        );
+        assert_eq!(install_fixes(&[ada, pascal]), [PROPRIETARY]);
+        assert_eq!(install_fixes(&[ada, kepler]), [OPEN]);
+        assert_eq!(install_fixes(&[pascal, kepler]), [PROPRIETARY]);
+        assert_eq!(install_fixes(&[unknown]), [OPEN, PROPRIETARY]);
+        assert_eq!(install_fixes(&[unknown, ada]), [OPEN, PROPRIETARY]);
+    }
+
+    #[test]
+    fn a_driver_takes_what_its_branch_takes() {
+        let (facts, tables) = (
+            bus(&[(0x0fc1, "nouveau"), (0x2786, "nvidia")]),
+            Tables::embedded(),
+        );
+        let view = View::new(&facts, &tables, &[]);
+        let takes =
+            |index: usize, version| view.nvidia_driver_takes(&view.gpus[index], version, &tables);
+        assert_eq!(takes(0, "470.256.02"), Takes::Yes);
+        assert_eq!(takes(0, "580.95.05"), Takes::No(470));
+        assert_eq!(takes(1, "580.95.05"), Takes::Yes);
+        assert_eq!(takes(0, "unknown"), Takes::Unknown);
+    }
+
+    #[test]
+    fn devices_that_are_set_aside() {
+        for driver in ["vfio-pci", "pci-stub", "xen-pciback", "gim"] {
+            assert!(is_set_aside(driver), "{driver}");
+        }
+        for driver in [
+            "nvidia",
+            "nouveau",
+            "amdgpu",
+            "radeon",
+            "i915",
+            "xe",
+            "fglrx_pci",
+        ] {
+            assert!(!is_set_aside(driver), "{driver}");
+        }
+        let (facts, tables) = (bus(&[(0x2786, "vfio-pci")]), Tables::embedded());
+        let view = View::new(&facts, &tables, &[]);
+        assert!(matches!(view.gpus_to_drive(Stack::Cuda), GpusToDrive::None));
+        assert!(matches!(view.gpus_to_drive(Stack::Rocm), GpusToDrive::None));
+    }
+
+    /// Each of the three signs decides by itself, and an unknown one keeps absence from being proved.
+    #[test]
+    fn installed_is_proved_by_one_sign_and_absence_by_all() {
+        let tables = Tables::embedded();
+        let nothing = || {
+            let mut facts = bus(&[(0x2786, "nouveau")]);
+            let kernel = InstalledKernel {
+                modules: Named {
+                    whole: true,
+                    ..Named::default()
+                },
+                ..InstalledKernel::default()
+            };
+            facts.module_files = Seen::Got(ModuleFiles {
+                path: "/lib/modules".to_owned(),
+                kernels: Named {
+                    whole: true,
+                    items: [("6.8.0".to_owned(), kernel)].into(),
+                },
+            });
+            facts.dkms = Seen::Got(crate::facts::module_files::Dkms {
+                modules: Seen::Absent,
+                ..Default::default()
+            });
+            facts.software = Seen::Got(Software {
+                libraries: [("libcuda.so.1".to_owned(), Seen::Absent)].into(),
+                ..Software::default()
+            });
+            facts
+        };
+        let installed = |facts: &Facts| {
+            View::new(facts, &tables, &[])
+                .nvidia_driver_installed()
+                .map(|evidence| evidence.source)
+        };
+        assert_eq!(installed(&nothing()), Seen::Absent);
+
+        let mut facts = nothing();
+        facts.dkms = Seen::default();
+        assert!(installed(&facts).is_unknown());
+        let mut facts = nothing();
+        facts.software = Seen::default();
+        assert!(installed(&facts).is_unknown());
+        let mut facts = nothing();
+        facts.module_files = Seen::default();
+        assert!(installed(&facts).is_unknown());
+
+        let library = |path: &str, bytes| Library {
+            path: path.to_owned(),
+            target: Seen::default(),
+            bytes: Seen::Got(bytes),
+        };
+        for (path, bytes, there) in [
+            ("/usr/lib64/libcuda.so.1", 1000, true),
+            ("/usr/lib64/libcuda.so.1", 0, false),
+            ("/usr/lib/wsl/lib/libcuda.so.1", 1000, false),
+            ("/usr/local/cuda-12.8/compat/libcuda.so.1", 1000, false),
+            ("/usr/local/cuda/lib64/stubs/libcuda.so.1", 1000, false),
+        ] {
+            let mut facts = nothing();
+            facts.software = Seen::Got(Software {
+                libraries: [(
+                    "libcuda.so.1".to_owned(),
+                    Seen::Got(vec![library(path, bytes)]),
+                )]
+                .into(),
+                ..Software::default()
+            });
+            assert_eq!(installed(&facts).got().is_some(), there, "{path} {bytes}");
+        }
+    }
+}
