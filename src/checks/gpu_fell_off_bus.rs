@@ -1,0 +1,295 @@
+//! A GPU does not answer on the PCI bus any more, or is gone from it.
+
+use crate::check::Verdict;
+use crate::facts::pci::{PciDetail, PciFunction};
+use crate::facts::{Seen, Why};
+use crate::finding::Finding;
+use crate::fix::FixCall;
+use crate::tables::Tables;
+use crate::view::{Gpu, Loaded, View};
+
+crate::check! {
+    /// A GPU that should be awake no longer answers on the PCI bus, or it has vanished from the bus while its driver still
+    /// knows it.
+    ///
+    /// ## Why it matters
+    /// Nothing can use such a GPU. Programs that were using it hang or fail, and asking the driver about it may block for
+    /// a long time. Neither loading the driver anew nor installing another one brings it back.
+    ///
+    /// ## How it comes about
+    /// The PCIe link died: too little power at a peak of load, a loose cable or card, a riser, heat, a link that is not
+    /// stable at its highest speed, a bug of power management or firmware. Or an external GPU was unplugged while in use.
+    /// A GPU that sleeps looks the same and is healthy; it is not judged.
+    ///
+    /// ## How to confirm
+    /// `lspci -s ADDRESS -x` prints nothing but `ff` for a GPU that does not answer. `journalctl -k -g 'Xid.*79|fallen off'` and
+    /// `journalctl -k -g pciehp` tell when it happened. `vendor` and `device` in sysfs tell nothing: the kernel keeps a copy.
+    "gpu-fell-off-bus", Bus, Error, each Gpu, run, later ["lost-at-probe"]
+}
+
+const WOULD_TELL: &str = "the kernel log around the time (`journalctl -k -b`)";
+
+fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
+    if gpu.remembered {
+        return gone(gpu, view);
+    }
+    let Some(address) = &gpu.pci else {
+        // Under WSL the GPU is on no bus of this side.
+        return Verdict::NotHere;
+    };
+    let config_path = format!("/sys/bus/pci/devices/{address}/config");
+    let ask_again = format!("`lspci -s {address} -x`");
+    let function = view.facts.pci.entry(address);
+    let Some(detail) = function
+        .got()
+        .and_then(|function| function.detail.as_deref())
+    else {
+        let why = function.map(|_| ()).why();
+        return Verdict::cannot_tell(format!("{config_path}: {why}"), ask_again);
+    };
+    if sleeps(detail) {
+        return Verdict::fine(format!(
+            "asleep or switched off, which is no loss ({})",
+            power(detail)
+        ));
+    }
+    let config = match &detail.config {
+        Seen::Got(config) => config,
+        other => {
+            return Verdict::cannot_tell(format!("{config_path}: {}", other.why()), ask_again);
+        }
+    };
+    if !is_all_ones(config) {
+        return Verdict::fine("its config space answers");
+    }
+    // bbswitch turns an unused GPU off behind the kernel's back, which then takes it for awake.
+    if gpu.driver.is_absent() && matches!(view.loaded("bbswitch"), Loaded::Yes(_)) {
+        return Verdict::cannot_tell(
+            format!("{config_path} is all ones, and bbswitch may have switched this GPU off"),
+            "`cat /proc/acpi/bbswitch`",
+        );
+    }
+    // Only a device that the kernel takes for awake is lost when it does not answer.
+    match &detail.runtime_status {
+        Seen::Got(status) if status == "active" || status == "unsupported" => {}
+        Seen::Absent => {}
+        other => {
+            let status = other.got().cloned().unwrap_or_else(|| other.why());
+            return Verdict::cannot_tell(
+                format!(
+                    "{config_path} is all ones, and whether the GPU sleeps is not known (runtime_status: {status})"
+                ),
+                format!(
+                    "`cat /sys/bus/pci/devices/{address}/power/runtime_status`, then {ask_again}"
+                ),
+            );
+        }
+    }
+    lost(gpu, address, detail, &config_path, view)
+}
+
+/// Asleep, or on its way there, or switched off behind the back of runtime power management.
+fn sleeps(detail: &PciDetail) -> bool {
+    let status = detail.runtime_status.got().map(String::as_str);
+    let deep = detail
+        .power_state
+        .got()
+        .is_some_and(|state| state.starts_with("D3"));
+    matches!(status, Some("suspended" | "suspending"))
+        || (deep && detail.config == Seen::Unasked(Why::Asleep))
+}
+
+fn power(detail: &PciDetail) -> String {
+    match (&detail.runtime_status, &detail.power_state) {
+        (Seen::Got(status), Seen::Got(state)) => format!("runtime_status {status}, {state}"),
+        (Seen::Got(status), _) => format!("runtime_status {status}"),
+        (_, Seen::Got(state)) => format!("power_state {state}"),
+        _ => "power state not known".to_owned(),
+    }
+}
+
+/// Nothing but `ff`, in hexadecimal.
+fn is_all_ones(config: &str) -> bool {
+    config.len() >= 8 && config.bytes().all(|digit| digit == b'f')
+}
+
+fn lost(gpu: &Gpu, address: &str, detail: &PciDetail, config_path: &str, view: &View) -> Verdict {
+    // A bridge that is gone takes all below along: the topmost one is where to look.
+    let dead_bridge = gpu
+        .upstream
+        .iter()
+        .rev()
+        .find(|bridge| function(view, bridge).is_some_and(is_silent_bridge));
+    let title = match dead_bridge {
+        Some(bridge) => {
+            format!(
+                "the GPU does not answer on the bus, and neither does the PCIe bridge {bridge} above it"
+            )
+        }
+        None => "the GPU does not answer on the bus although it counts as awake".to_owned(),
+    };
+    let mut finding = Finding::new(title)
+        .cause("link-lost")
+        .saw(config_path, "reads all ones: no device answers")
+        .saw_answer(
+            format!("/sys/bus/pci/devices/{address}/power/runtime_status"),
+            &detail.runtime_status,
+        );
+    if let Some(bridge) = dead_bridge {
+        finding = finding.saw(
+            format!("/sys/bus/pci/devices/{bridge}/config"),
+            "reads all ones: no device answers",
+        );
+    }
+    if let Some(uuid) = unreadable_uuid(address, view) {
+        finding = finding.saw(
+            format!("/proc/driver/nvidia/gpus/{address}/information"),
+            format!("GPU UUID: {uuid}"),
+        );
+    }
+    finding
+        .why("Nothing can use it until it has been without power: programs that ask for it hang or fail")
+        .fix(FixCall::new("power-cycle-and-reseat"))
+        .into()
+}
+
+fn function<'v>(view: &'v View, address: &str) -> Option<&'v PciFunction> {
+    view.facts.pci.entry(address).into_got()
+}
+
+fn is_silent_bridge(bridge: &PciFunction) -> bool {
+    bridge.detail.as_deref().is_some_and(|detail| {
+        !sleeps(detail)
+            && detail
+                .config
+                .got()
+                .is_some_and(|config| is_all_ones(config))
+    })
+}
+
+/// A UUID of question marks: the driver never reached the GPU, or lost it. By itself no sign, for a GPU that nobody used
+/// since boot has it too.
+fn unreadable_uuid<'v>(address: &str, view: &'v View) -> Option<&'v str> {
+    let proc = view.facts.nvidia_proc.got()?;
+    let information = proc.gpus.entry(address).into_got()?.information.got()?;
+    information
+        .get("GPU UUID")
+        .map(String::as_str)
+        .filter(|uuid| uuid.contains("????"))
+}
+
+/// A GPU that a driver still lists and that is not on the bus, which was read whole.
+fn gone(gpu: &Gpu, view: &View) -> Verdict {
+    let (source, address) = match remembered_at(gpu, view) {
+        Ok(found) => found,
+        Err(why) => return Verdict::cannot_tell(why, WOULD_TELL),
+    };
+    let removable = removable_port(&address, view);
+    let (cause, title) = if removable.is_some() {
+        (
+            "egpu-unplugged",
+            "an external GPU was unplugged while its driver held it",
+        )
+    } else {
+        (
+            "link-lost",
+            "the GPU is gone from the bus while its driver still knows it",
+        )
+    };
+    let mut finding = Finding::new(title)
+        .cause(cause)
+        .saw(source, "still listed by the driver")
+        .saw(
+            format!("/sys/bus/pci/devices/{address}"),
+            "does not exist, and the bus was listed whole",
+        );
+    if let Some((bridge, says)) = removable {
+        finding = finding.saw(format!("/sys/bus/pci/devices/{bridge}"), says);
+    }
+    let fix = if cause == "egpu-unplugged" {
+        "egpu-replug"
+    } else {
+        "power-cycle-and-reseat"
+    };
+    finding
+        .why("Programs that were using it hang or fail, and the driver may need a restart of the machine")
+        .fix(FixCall::new(fix))
+        .into()
+}
+
+/// Where the driver remembers the GPU, and its address. The error says why its absence from the bus is no proof.
+fn remembered_at(gpu: &Gpu, view: &View) -> Result<(String, String), String> {
+    if let Some(address) = gpu.key.strip_prefix("proc:") {
+        let source = format!("/proc/driver/nvidia/gpus/{address}");
+        return Ok((source, address.to_owned()));
+    }
+    let number = gpu.key.strip_prefix("kfd:").unwrap_or(&gpu.key);
+    let source = format!("/sys/class/kfd/kfd/topology/nodes/{number}");
+    let properties = view
+        .facts
+        .kfd
+        .got()
+        .and_then(|kfd| kfd.nodes.items.get(number)?.properties.got());
+    let value = |name: &str| properties.and_then(|properties| properties.get(name).copied());
+    let Some(location) = value("location_id") else {
+        return Err(format!("{source}/properties: no location_id"));
+    };
+    let slot = format!(
+        "{:02x}:{:02x}.",
+        (location >> 8) & 0xff,
+        (location >> 3) & 0x1f
+    );
+    let Some(domain) = value("domain") else {
+        // Old kernels do not tell the domain: then the GPU may be the one at this slot of another domain.
+        let elsewhere = view.facts.pci.items().any(|(address, _)| {
+            address
+                .split_once(':')
+                .is_some_and(|(_, rest)| rest.starts_with(&slot))
+        });
+        if elsewhere {
+            return Err(format!("{source}/properties: the PCI domain is not told"));
+        }
+        return Ok((source, format!("0000:{slot}0")));
+    };
+    Ok((source, format!("{domain:04x}:{slot}{:x}", location & 7)))
+}
+
+/// The bridge that led to an address, where it or one above it is a port that devices may be pulled from. Bytes 25 and 26
+/// of a bridge's config space are the first and the last bus below it.
+fn removable_port(address: &str, view: &View) -> Option<(String, String)> {
+    let (domain, rest) = address.split_once(':')?;
+    let bus = u8::from_str_radix(rest.get(..2)?, 16).ok()?;
+    let (nearest, bridge) = view
+        .facts
+        .pci
+        .items()
+        .filter(|(bridge, _)| bridge.split_once(':').is_some_and(|(own, _)| own == domain))
+        .filter_map(|(bridge, function)| {
+            let (first, last) = buses_below(function)?;
+            (first..=last)
+                .contains(&bus)
+                .then_some((last - first, bridge, function))
+        })
+        .min_by_key(|(width, ..)| *width)
+        .map(|(_, bridge, function)| (bridge, function))?;
+    let above = bridge
+        .path
+        .got()
+        .into_iter()
+        .flat_map(|path| path.rsplit('/'))
+        .chain([nearest.as_str()]);
+    above
+        .filter_map(|name| Some((name, function(view, name)?.detail.as_deref()?)))
+        .find(|(_, detail)| detail.removable.got().map(String::as_str) == Some("removable"))
+        .map(|(name, _)| (name.to_owned(), "removable: removable".to_owned()))
+}
+
+fn buses_below(function: &PciFunction) -> Option<(u8, u8)> {
+    if function.class.got()? >> 8 != 0x0604 {
+        return None;
+    }
+    let config = function.detail.as_deref()?.config.got()?;
+    let byte = |index: usize| u8::from_str_radix(config.get(2 * index..2 * index + 2)?, 16).ok();
+    let (first, last) = (byte(25)?, byte(26)?);
+    (first > 0 && first <= last && !is_all_ones(config)).then_some((first, last))
+}
