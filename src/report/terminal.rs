@@ -1,0 +1,574 @@
+//! The report that people read.
+//!
+//! The verdict comes first, then the machine, what is wrong and how to mend it, what could not be told, and the counts.
+//! Each section is written on its own, so that a bug in one never loses the others. Text is wrapped to the width of the
+//! terminal, commands never: they are there to be pasted.
+
+mod findings;
+mod gpus;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use super::style::{Style, Verbosity, clean};
+use super::{Counts, Report, UntoldRow, VerdictRow};
+use crate::finding::Severity;
+use crate::readiness::{Readiness, State};
+use findings::{addresses, findings, gpu_key, groups, subject_words};
+use gpus::gpus;
+use page::{INSET, Page, Sign, counted, filled, gib, grouped, safe, sign_line};
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+use unicode_width::UnicodeWidthStr;
+
+/// Most groups of questions without an answer that are shown unless all are asked for.
+const UNTOLD_GROUPS: usize = 3;
+
+/// Writes the report. `took` says how long each probe ran, for the verbose form.
+///
+/// # Errors
+/// Only what the writer says.
+pub fn write(
+    report: &Report,
+    style: &Style,
+    verbosity: Verbosity,
+    took: &[(String, Duration)],
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let quiet = verbosity == Verbosity::Quiet;
+    let verbose = verbosity == Verbosity::Verbose;
+    let mut sections: Vec<(&str, bool, Section)> = Vec::new();
+    let mut add = |name, gap, write| sections.push((name, gap, write));
+    if !quiet {
+        add("the header", false, boxed(move |page| header(report, page)));
+        add(
+            "the verdict",
+            false,
+            boxed(move |page| verdict(report, page)),
+        );
+        add(
+            "the machine",
+            true,
+            boxed(move |page| machine(report, verbose, page)),
+        );
+        add(
+            "the GPUs",
+            false,
+            boxed(move |page| gpus(report, verbose, page)),
+        );
+    }
+    add(
+        "the findings",
+        true,
+        boxed(move |page| findings(report, verbose, page)),
+    );
+    if !quiet {
+        add(
+            "what could not be told",
+            true,
+            boxed(move |page| untold(report, verbose, page)),
+        );
+    }
+    if verbose {
+        add(
+            "the answers",
+            true,
+            boxed(move |page| answers(report, page)),
+        );
+        add("the probes", true, boxed(move |page| durations(took, page)));
+    }
+    add(
+        "the counts",
+        true,
+        boxed(move |page| footer(report, verbosity, page)),
+    );
+
+    let mut begun = false;
+    for (name, gap, section) in sections {
+        let text = rendered(name, style, &section);
+        if text.is_empty() {
+            continue;
+        }
+        if gap && begun {
+            out.write_all(b"\n")?;
+        }
+        out.write_all(text.as_bytes())?;
+        begun = true;
+    }
+    out.flush()
+}
+
+type Section<'a> = Box<dyn Fn(&mut Page) + 'a>;
+
+fn boxed<'a>(section: impl Fn(&mut Page) + 'a) -> Section<'a> {
+    Box::new(section)
+}
+
+/// The text of a section, or the confession that there is none.
+fn rendered(name: &str, style: &Style, section: &Section) -> String {
+    catch_unwind(AssertUnwindSafe(|| {
+        let mut page = Page {
+            style,
+            text: String::new(),
+        };
+        section(&mut page);
+        page.text
+    }))
+    .unwrap_or_else(|_| {
+        format!("(gpucheck has a bug: {name} could not be written; `--format json` holds them)\n")
+    })
+}
+
+fn header(report: &Report, page: &mut Page) {
+    let host = &report.host;
+    let system = match (filled(&host.os), filled(&host.kernel)) {
+        (Some(os), Some(kernel)) => format!("{os}, Linux {kernel}"),
+        (Some(os), None) => os,
+        (None, Some(kernel)) => format!("Linux {kernel}"),
+        (None, None) => "an unknown system".to_owned(),
+    };
+    let machine = filled(&host.machine).map_or(String::new(), |machine| format!(", {machine}"));
+    let place = match filled(&host.place).as_deref() {
+        None | Some("host") => String::new(),
+        Some(place) => match place.strip_prefix("wsl") {
+            Some(version) => format!(", WSL{version}"),
+            None => format!(", {place}"),
+        },
+    };
+    let name = format!("gpucheck {}", clean(&report.version));
+    let painted = page.style.bold(&name);
+    let text = format!("on {system}{machine}{place}");
+    page.hang(0, (&name, &painted), 2, &text, str::to_owned);
+}
+
+/// The lines that answer "does it work?": one a stack, what is broken first.
+fn verdict(report: &Report, page: &mut Page) {
+    if report.gpus.is_empty() {
+        no_gpu(report, page);
+    }
+    let mut stacks: Vec<&Readiness> = report
+        .readiness
+        .iter()
+        .filter(|readiness| concerns(report, readiness))
+        .collect();
+    stacks.sort_by_key(|readiness| match readiness.state {
+        State::Broken => 0,
+        State::Partial => 1,
+        State::Ready | State::NotSetUp | State::Unknown => 2,
+    });
+    for readiness in &stacks {
+        stack_line(report, readiness, page);
+    }
+    if stacks.is_empty() && !report.gpus.is_empty() {
+        let (sign, text) = if report.findings.is_empty() {
+            (Sign::Unknown, "No compute stack was judged")
+        } else {
+            (
+                Sign::Bad,
+                "No compute stack was judged; see the findings below",
+            )
+        };
+        sign_line(sign, text, page);
+    }
+}
+
+fn no_gpu(report: &Report, page: &mut Page) {
+    if report.gpus_whole {
+        sign_line(Sign::None, "No GPU was found on this machine", page);
+    } else {
+        let why = report
+            .untold
+            .iter()
+            .find(|row| row.what == "which GPUs are here")
+            .map_or(String::new(), |row| format!(": {}", safe(&row.why)));
+        let text = format!("Which GPUs are here could not be told{why}");
+        sign_line(Sign::Unknown, &text, page);
+    }
+    if let Some(hint) = filled(&report.hint) {
+        let painted = page.style.note("hint:");
+        page.hang(3, ("hint:", &painted), 3, &hint, str::to_owned);
+    }
+}
+
+/// Whether a stack deserves a line: one that is not set up and has no hardware here is no news.
+fn concerns(report: &Report, readiness: &Readiness) -> bool {
+    let Some(vendor) = vendor_of(&readiness.stack) else {
+        return !report.gpus.is_empty() || readiness.state == State::Broken;
+    };
+    let silent = matches!(readiness.state, State::NotSetUp | State::Unknown);
+    let no_hardware = report
+        .gpus
+        .iter()
+        .all(|gpu| gpu.vendor.as_deref().is_some_and(|maker| maker != vendor));
+    !(silent && no_hardware && (report.gpus_whole || report.gpus.is_empty()))
+}
+
+/// Whose GPUs a stack is for; None: anybody's.
+fn vendor_of(stack: &str) -> Option<&'static str> {
+    match stack {
+        "cuda" => Some("nvidia"),
+        "rocm" => Some("amd"),
+        "level-zero" => Some("intel"),
+        _ => None,
+    }
+}
+
+fn stack_line(report: &Report, readiness: &Readiness, page: &mut Page) {
+    let because = safe(readiness.because.trim());
+    let (sign, state) = match readiness.state {
+        State::Ready => (Sign::Good, "looks ready, no kernel was run".to_owned()),
+        State::Partial => (Sign::Warning, partly(report, readiness)),
+        State::Broken => (Sign::Bad, "not ready".to_owned()),
+        State::NotSetUp => (Sign::None, "not set up".to_owned()),
+        State::Unknown => (Sign::Unknown, "unknown".to_owned()),
+    };
+    let name = stack_name(&readiness.stack);
+    let mut text = format!("{name}: {state}");
+    if !because.is_empty() && readiness.state != State::Ready {
+        text += &format!(" - {because}");
+    }
+    if let (State::Broken, Some(link)) = (readiness.state, readiness.broken_at) {
+        text += &format!(" (breaks at: {})", link.name());
+    }
+    sign_line(sign, &text, page);
+}
+
+fn partly(report: &Report, readiness: &Readiness) -> String {
+    let keys: Vec<&str> = readiness.gpus.iter().map(String::as_str).collect();
+    match keys.len() {
+        0 => "partly ready".to_owned(),
+        1 => format!(
+            "partly ready, {} alone looks right",
+            addresses(report, &keys, false)
+        ),
+        number => {
+            let all = report.gpus.iter().filter(|gpu| {
+                gpu.vendor.as_deref() == vendor_of(&readiness.stack) && gpu.vendor.is_some()
+            });
+            let all = all.count();
+            format!("partly ready, {number} of {all} GPUs look right")
+        }
+    }
+}
+
+fn stack_name(stack: &str) -> String {
+    match stack {
+        "cuda" => "CUDA".to_owned(),
+        "rocm" => "ROCm".to_owned(),
+        "level-zero" => "Intel compute".to_owned(),
+        "vulkan" => "Vulkan".to_owned(),
+        "opencl" => "OpenCL".to_owned(),
+        other => safe(other),
+    }
+}
+
+fn machine(report: &Report, verbose: bool, page: &mut Page) {
+    let host = &report.host;
+    let mut parts = Vec::new();
+    parts.extend(filled(&host.product));
+    let cpus = host
+        .cpus
+        .filter(|cpus| *cpus > 0)
+        .map(|cpus| counted(cpus as usize, "thread"));
+    match (filled(&host.cpu), cpus) {
+        (Some(cpu), Some(cpus)) => parts.push(format!("{cpu} ({cpus})")),
+        (cpu, cpus) => parts.extend(cpu.or(cpus)),
+    }
+    if let Some(bytes) = host.memory_bytes.filter(|bytes| *bytes > 0) {
+        parts.push(format!("{} memory", gib(bytes)));
+    }
+    // WSL is a virtual machine by its nature, and has been named.
+    let wsl = host
+        .place
+        .as_deref()
+        .is_some_and(|place| place.starts_with("wsl"));
+    match filled(&host.hypervisor).filter(|_| !wsl).as_deref() {
+        Some("a hypervisor") => parts.push("virtual machine".to_owned()),
+        Some(name) => parts.push(format!("virtual machine ({name})")),
+        None => {}
+    }
+    if let Some(secure_boot) = filled(&host.secure_boot) {
+        parts.push(format!("Secure Boot {secure_boot}"));
+    }
+    if !parts.is_empty() {
+        page.row("Machine", &parts.join(", "));
+    }
+    let live = report.origin == "live" || report.origin.is_empty();
+    if let Some(user) = filled(&host.user).filter(|_| verbose || !live) {
+        page.row("User", &user);
+    }
+    if verbose || !live {
+        let clock = filled(&report.clock).map_or(String::new(), |clock| format!(", {clock}"));
+        let tables = clean(&report.tables);
+        let origin = safe(&report.origin);
+        page.row("Source", &format!("{origin}{clock}; tables of {tables}"));
+    }
+}
+
+fn untold(report: &Report, verbose: bool, page: &mut Page) {
+    // The numbers that libraries give a GPU are for programs: who reads the report does not miss them.
+    let asked: Vec<UntoldRow> = report
+        .untold
+        .iter()
+        .filter(|row| verbose || !row.what.contains(" index."))
+        .cloned()
+        .collect();
+    if asked.is_empty() {
+        return;
+    }
+    let style = page.style;
+    let reason = |row: &UntoldRow| {
+        let what = verbose.then(|| row.what.clone());
+        (what, row.why.clone(), row.would_tell.clone())
+    };
+    let mut groups = grouped(&asked, reason);
+    // What a check could not tell comes before a field that is not known of a GPU, however many have none.
+    groups.sort_by_key(|group| {
+        (
+            gpu_key(&group[0].what).is_some(),
+            std::cmp::Reverse(group.len()),
+        )
+    });
+    let shown = if verbose {
+        groups.len()
+    } else if report.findings.is_empty() {
+        UNTOLD_GROUPS
+    } else {
+        UNTOLD_GROUPS - 1
+    };
+    let rest: usize = groups.iter().skip(shown).map(Vec::len).sum();
+    page.paragraph(0, "Could not be told");
+    for group in groups.iter().take(shown) {
+        let first = group[0];
+        let mut text = questions(report, group);
+        text += &format!(": {}", safe(&first.why));
+        if !first.would_tell.trim().is_empty() {
+            text += &format!("; would tell: {}", safe(&first.would_tell));
+        }
+        let (label, painted) = Sign::Unknown.text(style);
+        page.hang(
+            0,
+            (label, &painted),
+            label.width() + 1,
+            &text,
+            str::to_owned,
+        );
+    }
+    if rest > 0 {
+        page.paragraph(3, &format!("and {rest} more, `gpucheck -v` shows all"));
+    }
+}
+
+/// Questions in words, those that differ by nothing but the GPU as one, values of the same GPUs as one.
+fn questions(report: &Report, rows: &[&UntoldRow]) -> String {
+    let asked: Vec<Question> = rows.iter().map(|row| question(&row.what)).collect();
+    let kinds = grouped(&asked, |question| (question.words.clone(), question.of_gpu));
+    let mut said: Vec<(Vec<String>, String, usize)> = Vec::new();
+    for kind in kinds {
+        let first = kind[0];
+        let keys: Vec<&str> = kind.iter().filter_map(|asked| asked.gpu).collect();
+        let gpus = match (keys.is_empty(), first.of_gpu) {
+            (true, _) => String::new(),
+            (_, true) => format!(" of {}", addresses(report, &keys, false)),
+            (_, false) => format!(" ({})", addresses(report, &keys, false)),
+        };
+        match said
+            .iter_mut()
+            .find(|(_, same, _)| first.of_gpu && *same == gpus)
+        {
+            Some((words, _, number)) => {
+                words.push(first.words.clone());
+                *number += kind.len();
+            }
+            None => said.push((vec![first.words.clone()], gpus, kind.len())),
+        }
+    }
+    let shown: Vec<String> = said
+        .iter()
+        .take(2)
+        .map(|(words, gpus, _)| format!("{}{gpus}", words.join(" and ")))
+        .collect();
+    let rest: usize = said.iter().skip(2).map(|(.., number)| number).sum();
+    let more = if rest > 0 {
+        format!(" and {rest} more")
+    } else {
+        String::new()
+    };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// What was asked, in words, and of which GPU.
+struct Question<'a> {
+    words: String,
+    gpu: Option<&'a str>,
+    /// A value of the GPU, not a check about it.
+    of_gpu: bool,
+}
+
+/// `CHECK (gpu KEY)`, `CHECK (stack NAME)`, `gpu KEY FIELD` or anything else.
+fn question(what: &str) -> Question<'_> {
+    let about = what
+        .strip_suffix(')')
+        .and_then(|what| what.split_once(" ("));
+    let value = what
+        .strip_prefix("gpu ")
+        .and_then(|what| what.split_once(' '));
+    let (words, gpu) = match (about, value) {
+        (Some((check, subject)), _) if subject.starts_with("gpu ") => {
+            (safe(check), subject.strip_prefix("gpu "))
+        }
+        (Some((check, subject)), _) if subject.starts_with("stack ") => (
+            format!("{} ({})", safe(check), subject_words(subject)),
+            None,
+        ),
+        (_, Some((key, field))) => {
+            let words = match field {
+                "memory_bytes" => "memory".to_owned(),
+                "asleep" => "power state".to_owned(),
+                "integrated" => "kind (integrated or not)".to_owned(),
+                _ => safe(field),
+            };
+            (words, Some(key))
+        }
+        _ => (safe(what), None),
+    };
+    Question {
+        words,
+        gpu,
+        of_gpu: gpu.is_some() && value.is_some(),
+    }
+}
+
+fn answers(report: &Report, page: &mut Page) {
+    if report.verdicts.is_empty() {
+        return;
+    }
+    page.paragraph(0, &format!("Answers ({})", report.verdicts.len()));
+    for row in &report.verdicts {
+        let style = page.style;
+        let (label, painted) = answer_sign(row).text(style);
+        let mut text = format!("{} ({})", clean(&row.check), subject_words(&row.subject));
+        match (row.verdict.as_str(), filled(&row.by)) {
+            ("not_here", _) => text += ": does not arise",
+            ("blocked", Some(by)) => text += &format!(": explained by {by}"),
+            ("cannot_tell", _) => text += ": cannot be told",
+            _ => {}
+        }
+        if let Some(says) = filled(&row.says) {
+            text += &format!(": {says}");
+        }
+        page.hang(
+            0,
+            (label, &painted),
+            label.width() + 1,
+            &text,
+            str::to_owned,
+        );
+    }
+}
+
+fn answer_sign(row: &VerdictRow) -> Sign {
+    match (row.verdict.as_str(), row.severity) {
+        ("fine", _) => Sign::Good,
+        ("found", Some(Severity::Error)) => Sign::Bad,
+        ("found", _) => Sign::Warning,
+        ("cannot_tell", _) => Sign::Unknown,
+        _ => Sign::None,
+    }
+}
+
+fn durations(took: &[(String, Duration)], page: &mut Page) {
+    if took.is_empty() {
+        return;
+    }
+    page.paragraph(0, "Time that each probe took");
+    let longest = took.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
+    for (name, duration) in took {
+        let name = clean(name);
+        let micros = duration.as_micros();
+        let pad = " ".repeat(longest.saturating_sub(name.width()));
+        page.verbatim(
+            INSET,
+            &format!(
+                "{name}{pad} {:>6}.{} ms",
+                micros / 1000,
+                micros % 1000 / 100
+            ),
+        );
+    }
+}
+
+fn footer(report: &Report, verbosity: Verbosity, page: &mut Page) {
+    let counts = &report.counts;
+    let (sign, verdict) = verdict_words(report);
+    let mut rest = Vec::new();
+    for (number, words) in [
+        (counts.fine, "fine"),
+        (counts.cannot_tell, "not told"),
+        (counts.folded, "explained by a finding"),
+    ] {
+        if number > 0 {
+            rest.push(format!("{number} {words}"));
+        }
+    }
+    let rest = if rest.is_empty() {
+        String::new()
+    } else {
+        format!("; answers: {}", rest.join(", "))
+    };
+    sign_line(sign, &format!("{verdict}{rest}"), page);
+    if verbosity == Verbosity::Quiet {
+        return;
+    }
+    if let Some(first) = report.findings.first() {
+        let check = clean(&first.check);
+        page.verbatim(3, &format!("More on a finding: `gpucheck explain {check}`"));
+        page.verbatim(3, "For a ticket: `gpucheck capture --output machine.txt`");
+    }
+}
+
+fn verdict_words(report: &Report) -> (Sign, String) {
+    let Counts {
+        errors, warnings, ..
+    } = report.counts;
+    let printed = groups(report);
+    let mut found = Vec::new();
+    for (severity, one) in [
+        (Severity::Error, "error"),
+        (Severity::Warning, "warning"),
+        (Severity::Note, "note"),
+    ] {
+        let number = printed.iter().filter(|group| group[0].severity == severity);
+        match number.count() {
+            0 => {}
+            number => found.push(counted(number, one)),
+        }
+    }
+    let sign = match (errors, warnings) {
+        (1.., _) => Sign::Bad,
+        (0, 1..) => Sign::Warning,
+        (0, 0) if nothing_told(report) => Sign::Unknown,
+        (0, 0) => Sign::Good,
+    };
+    let broken = |readiness: &Readiness| readiness.state == State::Broken;
+    if found.is_empty() && report.readiness.iter().any(broken) {
+        let text = "No finding is shown, and yet not every stack is ready";
+        (Sign::Bad, text.to_owned())
+    } else if found.is_empty() && nothing_told(report) {
+        (
+            sign,
+            "Nothing wrong was found, but too little could be looked at".to_owned(),
+        )
+    } else if found.is_empty() {
+        (sign, "Nothing wrong was found".to_owned())
+    } else {
+        (sign, found.join(", "))
+    }
+}
+
+/// Silence is no praise: nothing was fine, or nobody knows what is here.
+fn nothing_told(report: &Report) -> bool {
+    let counts = &report.counts;
+    (counts.fine == 0 && counts.cannot_tell > 0) || (report.gpus.is_empty() && !report.gpus_whole)
+}
