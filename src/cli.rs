@@ -1,0 +1,365 @@
+//! Every flag, no logic.
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  gpucheck                                   what is here, what is wrong, how to mend it
+  gpucheck --format json | jq .findings      the same for programs
+  gpucheck --require cuda --require gpus=8   exit 1 unless CUDA is ready on 8 GPUs
+  gpucheck --fail-on warning -q              for health checks: the exit status and what is wrong
+  gpucheck --only 'nvidia-*' --skip nouveau-bound
+  sudo gpucheck --user ollama                may the service's user use the GPUs?
+  gpucheck explain nouveau-bound             what a check finds, and why it matters
+  gpucheck capture --output machine.txt      write down what was seen ...
+  gpucheck --replay machine.txt              ... and judge it anywhere
+
+Exit status:
+  0  nothing at or above --fail-on, and every --require is met; having no GPU is no error
+  1  something is, or a --require is not met
+  2  gpucheck itself could not do its work";
+
+/// Says which GPUs are here, how far their stack works, what is wrong, and how to mend it
+///
+/// Reads what the system shows of its GPUs: bus, kernel modules, device nodes, libraries, toolkits. Needs no root and no
+/// network, and changes nothing. Without a command it looks at this machine and reports.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gpucheck",
+    version,
+    after_help = EXAMPLES,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What to do; without one: look and report.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Flags of the report.
+    #[command(flatten)]
+    pub check: CheckArgs,
+    /// When to write colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorChoice,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Explain a check: what it finds, why that matters, how it comes about
+    Explain(ExplainArgs),
+    /// List all checks
+    List(ListArgs),
+    /// Write down what was seen, for `gpucheck --replay`
+    ///
+    /// The file is text. User and host names, serial numbers, UUIDs, addresses and tokens are replaced unless
+    /// --keep-private is given; read it before you pass it on all the same.
+    Capture(CaptureArgs),
+    /// Write the documentation that comes from the program: checks, manual pages, completions
+    Generate(GenerateArgs),
+    /// Ask this machine, in a process of its own
+    #[command(hide = true)]
+    Probe(ProbeArgs),
+}
+
+/// How to look.
+#[derive(Clone, Debug, Default, Args)]
+pub struct LookArgs {
+    /// Look at the system below DIR (a mounted disk, a container's root) instead of the running one
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Give a source this many seconds to answer [default: 5]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+    /// Leave out what takes long
+    #[arg(long)]
+    pub quick: bool,
+    /// Ask GPUs that sleep, too, which wakes them
+    #[arg(long)]
+    pub wake: bool,
+    /// Judge access for this user instead of the caller
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Do not replace private values (names, serial numbers, UUIDs, addresses, tokens)
+    #[arg(long)]
+    pub keep_private: bool,
+}
+
+/// Flags of the report.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Form of the report
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: Format,
+    /// Write the report to FILE, readable by its owner alone; `-` is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// Exit with 1 for a finding of this severity or worse
+    #[arg(long, value_name = "SEVERITY", value_enum, default_value_t)]
+    pub fail_on: FailOn,
+    /// Exit with 1 unless this is ready: cuda, rocm, level-zero, vulkan, or gpus=N for N GPUs that are
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = requirement)]
+    pub require: Vec<Requirement>,
+    /// Show and count only these checks; names, or patterns with * and ?
+    #[arg(long, value_name = "CHECK", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Neither show nor count these checks; names, or patterns with * and ?
+    #[arg(long, value_name = "CHECK", value_delimiter = ',')]
+    pub skip: Vec<String>,
+    /// Judge a machine that `gpucheck capture` wrote down; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "root")]
+    pub replay: Option<PathBuf>,
+    /// How to look.
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Add everything that was seen to the JSON report
+    #[arg(long)]
+    pub facts: bool,
+    /// Show every answer of every check, and what each source took
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Show what is wrong and nothing else
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Form of the report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Terminal,
+    /// For programs, see docs/report.schema.json
+    Json,
+}
+
+/// From which severity on the exit status is 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// What cannot work
+    #[default]
+    Error,
+    /// Also what works badly
+    Warning,
+    /// Also what is good to know
+    Note,
+    /// Nothing
+    Never,
+}
+
+/// What the user requires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// This stack is ready: `cuda`, `rocm`, `level-zero`, `vulkan`.
+    Stack(String),
+    /// At least so many GPUs are ready for some stack.
+    Gpus(usize),
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// Name of the check, as the report shows it
+    #[arg(value_name = "CHECK")]
+    pub name: String,
+}
+
+/// Arguments of `list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Form of the list
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `capture`.
+#[derive(Debug, Args)]
+pub struct CaptureArgs {
+    /// Write to FILE, readable by its owner alone; `-` is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// How to look.
+    #[command(flatten)]
+    pub look: LookArgs,
+}
+
+/// Arguments of `generate`.
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    /// Folder to write into
+    #[arg(value_name = "DIR", default_value = "docs")]
+    pub folder: PathBuf,
+}
+
+/// Arguments of a worker.
+#[derive(Debug, Args)]
+pub struct ProbeArgs {
+    /// Which worker
+    #[command(subcommand)]
+    pub worker: Worker,
+}
+
+/// Workers.
+#[derive(Debug, Subcommand)]
+pub enum Worker {
+    /// Everything that is told by files
+    Files {
+        /// The source to begin with
+        #[arg(long)]
+        from: String,
+        /// Write down every answer
+        #[arg(long)]
+        record: bool,
+        /// What placeholders of private values are made from, the same for all workers of a run
+        #[arg(long, default_value_t)]
+        salt: u64,
+        /// How to look.
+        #[command(flatten)]
+        look: LookArgs,
+    },
+}
+
+/// Reads the command line. An error may as well be the text of `--help`; its `exit` does what is right for it.
+///
+/// # Errors
+/// The arguments make no sense, or ask for help or the version.
+pub fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut command = Cli::command().color(colour_asked_for(&arguments));
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    // Flags of the report mean nothing to a command. `--color` does, before and after its name.
+    let stray = matches
+        .ids()
+        .filter(|id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine))
+        .find(|id| !matches!(id.as_str(), "color" | "CheckArgs" | "LookArgs"));
+    if let (Some(name), Some(flag)) = (matches.subcommand_name(), stray) {
+        let flag = flag.as_str().replace('_', "-");
+        let what =
+            format!("`--{flag}` before `{name}` has no meaning; see `gpucheck {name} --help`");
+        return Err(command.error(ErrorKind::ArgumentConflict, what));
+    }
+    Cli::from_arg_matches(&matches)
+}
+
+/// What `--color` says, before the command line is understood: help and errors are coloured, too.
+fn colour_asked_for(arguments: &[OsString]) -> ColorChoice {
+    let texts: Vec<&str> = arguments
+        .iter()
+        .filter_map(|argument| argument.to_str())
+        .collect();
+    let value = texts.iter().enumerate().find_map(|(at, text)| {
+        let rest = text.strip_prefix("--color")?;
+        match rest.strip_prefix('=') {
+            Some(value) => Some(value),
+            None if rest.is_empty() => texts.get(at + 1).copied(),
+            None => None,
+        }
+    });
+    value
+        .and_then(|value| ColorChoice::from_str(value, false).ok())
+        .unwrap_or_default()
+}
+
+/// Stacks that `--require` takes.
+const STACKS: [&str; 4] = ["cuda", "rocm", "level-zero", "vulkan"];
+
+fn requirement(text: &str) -> Result<Requirement, String> {
+    if STACKS.contains(&text) {
+        return Ok(Requirement::Stack(text.to_owned()));
+    }
+    match text.strip_prefix("gpus=").map(str::parse) {
+        Some(Ok(count)) if count > 0 => Ok(Requirement::Gpus(count)),
+        Some(_) => Err("the number in gpus=N must be 1 or more".to_owned()),
+        None => Err(format!("one of {} or gpus=N", STACKS.join(", "))),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    text.parse()
+        .ok()
+        .filter(|seconds| (0.01..=3600.0).contains(seconds))
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "a number of seconds from 0.01 to 3600".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        super::parse(line.split(' ').map(OsString::from).collect())
+    }
+
+    #[test]
+    fn flags_of_the_report_stand_with_no_command() {
+        let cli = parse("gpucheck --require cuda,gpus=2 --only a,b --only c").expect("right");
+        assert_eq!(cli.check.only, ["a", "b", "c"]);
+        assert_eq!(cli.check.require.len(), 2);
+        for line in [
+            "gpucheck --quick list",
+            "gpucheck --format json list",
+            "gpucheck --only x capture",
+            "gpucheck -v explain x",
+            "gpucheck --root / --replay x",
+            "gpucheck -q -v",
+            "gpucheck surprise",
+        ] {
+            let error = parse(line).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+        for line in [
+            "gpucheck --color never list",
+            "gpucheck list --color=never",
+            "gpucheck capture --quick --root /",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn colour_is_known_before_the_rest() {
+        let asked = |line: &str| {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            colour_asked_for(&arguments)
+        };
+        assert_eq!(
+            asked("gpucheck --nonsense --color never"),
+            ColorChoice::Never
+        );
+        assert_eq!(asked("gpucheck --color=always"), ColorChoice::Always);
+        assert_eq!(asked("gpucheck --color"), ColorChoice::Auto);
+        assert_eq!(asked("gpucheck --colorful=always"), ColorChoice::Auto);
+    }
+
+    #[test]
+    fn requirements() {
+        assert_eq!(requirement("cuda"), Ok(Requirement::Stack("cuda".into())));
+        assert_eq!(requirement("gpus=8"), Ok(Requirement::Gpus(8)));
+        for wrong in [
+            "", "CUDA", "opencl", "gpus", "gpus=", "gpus=0", "gpus=-1", "gpus=x",
+        ] {
+            assert!(requirement(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn time_limits() {
+        assert_eq!(seconds("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for wrong in ["", "0", "-1", "NaN", "inf", "1e9", "5s"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `gpucheck`: look, judge, report.
+
+use super::filter::Filter;
+use super::look::{look, replay};
+use super::{BAD, GOOD, say, style_for};
+use crate::cli::{CheckArgs, FailOn, Format, Requirement};
+use crate::finding::Severity;
+use crate::readiness::State;
+use crate::report::style::Verbosity;
+use crate::report::{self, Report, json, terminal};
+use crate::tables::Tables;
+use crate::view::{Stack, View};
+use crate::{chain, checks, files, readiness};
+use anyhow::{Context, Result, bail};
+use clap::ColorChoice;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+/// Looks, judges, reports.
+pub fn run(args: &CheckArgs, color: ColorChoice) -> Result<u8> {
+    if args.facts && args.format != Format::Json {
+        bail!("--facts needs --format json");
+    }
+    let tables = tables(args)?;
+    let filter = Filter::new(&args.only, &args.skip, &tables)?;
+    let looked = match &args.replay {
+        Some(machine) => replay(machine, &args.look)?,
+        None => look(&args.look, false)?,
+    };
+
+    let view = View::new(&looked.facts, &tables, &required_stacks(&args.require));
+    let answers = chain::judge(checks::ALL, &view, &tables);
+    let readiness = readiness::rows(&view, &answers);
+    let mut report = report::assemble(&view, &answers, &readiness, &looked.origin);
+    filter.apply(&mut report);
+    if args.facts {
+        report.facts = Some(Box::new(looked.facts.clone()));
+    }
+
+    let mut text = Vec::new();
+    match args.format {
+        Format::Json => json::write(&report, &mut text)?,
+        Format::Terminal => {
+            let style = style_for(&args.output, color);
+            terminal::write(&report, &style, verbosity(args), &looked.took, &mut text)?;
+        }
+    }
+    files::write(&args.output, &text)
+        .with_context(|| format!("cannot write `{}`", args.output.display()))?;
+
+    let unmet: Vec<String> = args
+        .require
+        .iter()
+        .filter_map(|requirement| unmet(requirement, &report))
+        .collect();
+    for why in &unmet {
+        say(&format!("not met: {why}"));
+    }
+    let failed = !unmet.is_empty() || fails(args.fail_on, &report);
+    Ok(if failed { BAD } else { GOOD })
+}
+
+/// The built-in tables with those of `--data` over them; a live system may have some of its own below those.
+fn tables(args: &CheckArgs) -> Result<Tables> {
+    const OF_THE_SYSTEM: &str = "/etc/gpucheck/data";
+    let mut overrides = Vec::new();
+    if args.replay.is_none() && args.look.root.is_none() {
+        match files::read_tables(Path::new(OF_THE_SYSTEM)) {
+            Ok(tables) => overrides = tables,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read `{OF_THE_SYSTEM}`"));
+            }
+        }
+    }
+    if let Some(folder) = &args.data {
+        let tables = files::read_tables(folder)
+            .with_context(|| format!("cannot read the tables in `{}`", folder.display()))?;
+        // Later ones of the same name win.
+        overrides.extend(tables);
+    }
+    if overrides.is_empty() {
+        return Ok(Tables::embedded());
+    }
+    Tables::with_overrides(overrides)
+        .map_err(anyhow::Error::msg)
+        .context("a table is not in order")
+}
+
+fn required_stacks(requirements: &[Requirement]) -> Vec<Stack> {
+    let named = |stack: &Stack| requirements.contains(&Requirement::Stack(stack.name().to_owned()));
+    Stack::ALL.into_iter().filter(named).collect()
+}
+
+fn verbosity(args: &CheckArgs) -> Verbosity {
+    match (args.quiet, args.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (_, true) => Verbosity::Verbose,
+        _ => Verbosity::Normal,
+    }
+}
+
+fn fails(fail_on: FailOn, report: &Report) -> bool {
+    let worst = report.findings.iter().map(|finding| finding.severity).max();
+    match fail_on {
+        FailOn::Never => false,
+        FailOn::Note => worst.is_some(),
+        FailOn::Warning => worst >= Some(Severity::Warning),
+        FailOn::Error => worst >= Some(Severity::Error),
+    }
+}
+
+/// Why a requirement is not met; None: it is. Only `ready` is enough: what could not be told is no yes.
+fn unmet(requirement: &Requirement, report: &Report) -> Option<String> {
+    match requirement {
+        Requirement::Stack(name) => {
+            let Some(row) = report.readiness.iter().find(|row| row.stack == *name) else {
+                return Some(format!(
+                    "{name} is unknown: nothing here was asked about it"
+                ));
+            };
+            let state = state(row.state);
+            (row.state != State::Ready).then(|| format!("{name} is {state}: {}", row.because))
+        }
+        Requirement::Gpus(count) => {
+            let works = |state| matches!(state, State::Ready | State::Partial);
+            let working = report.readiness.iter().filter(|row| works(row.state));
+            let ready: BTreeSet<&String> = working.flat_map(|row| &row.gpus).collect();
+            (ready.len() < *count).then(|| {
+                let seen = report.gpus.len();
+                let ready = ready.len();
+                let mut why = format!("gpus={count}: {ready} ready, {seen} seen");
+                for row in &report.readiness {
+                    if row.state != State::Ready && row.state != State::NotSetUp {
+                        why += &format!("; {} is {}: {}", row.stack, state(row.state), row.because);
+                    }
+                }
+                why
+            })
+        }
+    }
+}
+
+fn state(state: State) -> &'static str {
+    match state {
+        State::Ready => "ready",
+        State::Partial => "ready in part",
+        State::Broken => "broken",
+        State::NotSetUp => "not set up",
+        State::Unknown => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Link;
+    use crate::facts::Facts;
+    use crate::finding::Confidence;
+    use crate::readiness::Readiness;
+    use crate::report::{FindingRow, Origin};
+
+    fn report() -> Report {
+        let (facts, tables) = (Facts::default(), Tables::embedded());
+        let view = View::new(&facts, &tables, &[]);
+        let mut report = report::assemble(&view, &[], &[], &Origin::default());
+        report.findings.clear();
+        report
+    }
+
+    fn finding(severity: Severity) -> FindingRow {
+        FindingRow {
+            check: "a-fault".to_owned(),
+            cause: None,
+            severity,
+            confidence: Confidence::Certain,
+            link: Link::Driver,
+            subject: "machine".to_owned(),
+            title: String::new(),
+            evidence: Vec::new(),
+            why: String::new(),
+            fixes: Vec::new(),
+            folded: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_worst_finding_decides() {
+        use FailOn::{Error, Never, Note, Warning};
+        let fail_on = [Error, Warning, Note, Never];
+        for (worst, expected) in [
+            (None, [false; 4]),
+            (Some(Severity::Note), [false, false, true, false]),
+            (Some(Severity::Warning), [false, true, true, false]),
+            (Some(Severity::Error), [true, true, true, false]),
+        ] {
+            let mut report = report();
+            report.findings.extend(worst.map(finding));
+            assert_eq!(
+                fail_on.map(|from| fails(from, &report)),
+                expected,
+                "{worst:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_what_is_ready_meets_a_requirement() {
+        let mut report = report();
+        let row = |stack: &str, state, gpus: &[&str]| Readiness {
+            stack: stack.to_owned(),
+            state,
+            broken_at: None,
+            because: format!("of {stack}"),
+            gpus: gpus.iter().map(|gpu| (*gpu).to_owned()).collect(),
+        };
+        report.readiness = vec![
+            row("cuda", State::Ready, &["a", "b"]),
+            row("rocm", State::Broken, &[]),
+            row("vulkan", State::Partial, &["b", "c"]),
+            row("level-zero", State::Unknown, &["d"]),
+        ];
+        let unmet_stack = |stack: &str| unmet(&Requirement::Stack(stack.to_owned()), &report);
+        assert_eq!(unmet_stack("cuda"), None);
+        for (stack, state) in [
+            ("rocm", "broken"),
+            ("vulkan", "ready in part"),
+            ("level-zero", "unknown"),
+        ] {
+            let why = format!("{stack} is {state}: of {stack}");
+            assert_eq!(unmet_stack(stack), Some(why));
+        }
+        assert_eq!(unmet(&Requirement::Gpus(3), &report), None);
+        let why = unmet(&Requirement::Gpus(4), &report).expect("too few");
+        assert!(why.starts_with("gpus=4: 3 ready, 0 seen"), "{why}");
+        assert!(why.contains("rocm is broken: of rocm"), "{why}");
+        report.readiness.clear();
+        assert!(unmet(&Requirement::Stack("cuda".to_owned()), &report).is_some());
+        assert!(unmet(&Requirement::Gpus(1), &report).is_some());
+    }
+}

@@ -1,0 +1,191 @@
+//! Looking at a machine: the running one and a folder through workers, a recorded one in this process.
+
+use crate::cli::LookArgs;
+use crate::facts::{Facts, Failure};
+use crate::files;
+use crate::host::archive::Archive;
+use crate::host::machine::Entries;
+use crate::host::redact::Redactor;
+#[cfg(target_os = "linux")]
+use crate::host::redact::{self, Private};
+use crate::host::{Host, Options};
+use crate::probes::{self, Probe};
+use crate::report::Origin;
+use anyhow::{Context, Result, bail};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What looking gave.
+pub struct Looked {
+    /// What each source said.
+    pub facts: Facts,
+    /// Where that comes from.
+    pub origin: Origin,
+    /// Entries of the machine format, where they were asked for.
+    pub entries: Vec<String>,
+    /// How long each source took.
+    pub took: Vec<(String, Duration)>,
+    /// Sources that did not come to their end.
+    pub failed: Vec<(&'static str, Failure)>,
+}
+
+/// What may be read, as the flags say.
+pub fn options(args: &LookArgs) -> Options {
+    Options {
+        quick: args.quick,
+        wake: args.wake,
+        user: args.user.clone(),
+    }
+}
+
+/// Asks one source. A bug in its probe is a failure of that source alone.
+pub fn ask(host: &Host, (source, probe): &Probe, facts: &mut Facts) {
+    if catch_unwind(AssertUnwindSafe(|| probe(host, facts))).is_err() {
+        let how = "a bug in gpucheck".to_owned();
+        facts.set_field_failed(source, Failure::Crashed { how });
+    }
+}
+
+/// A recorded machine; `-` is standard input.
+pub fn replay(path: &Path, args: &LookArgs) -> Result<Looked> {
+    let name = || format!("cannot replay `{}`", path.display());
+    let text = files::read(path).with_context(name)?;
+    let entries = Entries::parse(&text)
+        .map_err(anyhow::Error::msg)
+        .with_context(name)?;
+    if let Some(base) = entries.base() {
+        bail!("{}: it rests on `{base}`, which only tests have", name());
+    }
+    let words = origin(entries.made_by.as_deref());
+    let host = Host::new(
+        Box::new(Archive::new(entries)),
+        Redactor::off(),
+        options(args),
+    );
+    let clock = host.clock();
+    let mut facts = Facts::default();
+    let mut took = Vec::new();
+    for probe in probes::ALL {
+        let start = Instant::now();
+        ask(&host, probe, &mut facts);
+        took.push((probe.0.to_owned(), start.elapsed()));
+    }
+    // The process ends soon, and taking a large machine apart entry by entry takes longer than judging it.
+    std::mem::forget(host);
+    known_user(&facts, args)?;
+    Ok(Looked {
+        facts,
+        origin: Origin { words, clock },
+        entries: Vec::new(),
+        took,
+        failed: Vec::new(),
+    })
+}
+
+/// The user of `--user` must be found: judging somebody else in silence would be a false answer.
+fn known_user(facts: &Facts, args: &LookArgs) -> Result<()> {
+    let users = facts.users.got();
+    if let (Some(_), Some(name)) = (
+        users.and_then(|users| users.unknown_user.as_ref()),
+        &args.user,
+    ) {
+        bail!(
+            "/etc/passwd has no user `{name}` that could be judged; `--user` takes the number of a user, too"
+        );
+    }
+    Ok(())
+}
+
+/// Who wrote a recorded machine down, in words. The field reads `gpucheck 0.1.0 live redacted`.
+fn origin(made_by: Option<&str>) -> String {
+    let fields: Vec<&str> = made_by.unwrap_or_default().split_whitespace().collect();
+    match fields[..] {
+        [program, version, "live", ..] => {
+            format!("replay of a live capture by {program} {version}")
+        }
+        [program, version, "root", ..] => {
+            format!("replay of a capture of a root by {program} {version}")
+        }
+        [_, _, "hand", ..] => "replay of a machine written by hand".to_owned(),
+        _ => "replay of a recorded machine".to_owned(),
+    }
+}
+
+/// The running system, or the one below `--root`; with `record` every answer is written down.
+#[cfg(target_os = "linux")]
+pub fn look(args: &LookArgs, record: bool) -> Result<Looked> {
+    use super::probe;
+    use crate::worker::{self, Limits, Plan};
+
+    let limits = limits(args.timeout, Limits::default());
+    // Every worker makes the same placeholders of the same values.
+    let salt = salt(args, limits.source)?;
+    let redactor = if args.keep_private {
+        Redactor::off()
+    } else {
+        Redactor::on(salt, Private::default())
+    };
+    let words = match &args.root {
+        None => "live".to_owned(),
+        Some(root) => format!("root {}", redactor.path(&root.to_string_lossy())),
+    };
+    let program = worker::this_program().context("cannot find the program that runs")?;
+    let gathered = worker::gather(&Plan {
+        program,
+        arguments: probe::arguments(args, record, salt),
+        sources: Facts::SOURCES,
+        limits,
+        waiting: &|place| super::say(&format!("waiting for {place}")),
+    });
+    if let Some(fault) = gathered.fault {
+        bail!("the process that reads the machine did not work: {fault}");
+    }
+    known_user(&gathered.facts, args)?;
+    let took = gathered.took.into_iter();
+    Ok(Looked {
+        facts: gathered.facts,
+        origin: Origin {
+            words,
+            clock: gathered.clock,
+        },
+        entries: gathered.entries,
+        took: took
+            .map(|(source, took)| (source.to_owned(), took))
+            .collect(),
+        failed: gathered.failed,
+    })
+}
+
+/// Asked by a thread: a root may lie on a file system that never answers, and no worker runs yet.
+#[cfg(target_os = "linux")]
+fn salt(args: &LookArgs, patience: Duration) -> Result<u64> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let asked = args.clone();
+    std::thread::spawn(move || {
+        let salt = super::probe::source(&asked).map(|source| redact::salt(&*source));
+        // Nobody listens any more where it took too long.
+        let _ = sender.send(salt);
+    });
+    receiver.recv_timeout(patience).unwrap_or_else(|_| {
+        let root = args.root.as_deref().unwrap_or(Path::new("/"));
+        bail!("no answer in time at `{}`", root.display())
+    })
+}
+
+/// Elsewhere only recorded machines can be judged.
+#[cfg(not(target_os = "linux"))]
+pub fn look(_args: &LookArgs, _record: bool) -> Result<Looked> {
+    bail!("only Linux systems can be looked at; `gpucheck --replay FILE` works here")
+}
+
+/// A longer limit for one source makes room for it in the whole run.
+#[cfg(target_os = "linux")]
+fn limits(timeout: Option<Duration>, usual: crate::worker::Limits) -> crate::worker::Limits {
+    let source = timeout.unwrap_or(usual.source);
+    crate::worker::Limits {
+        source,
+        run: usual.run.max(source * 2),
+        ..usual
+    }
+}
