@@ -1,0 +1,320 @@
+//! Whole machines as text, replayed with the real binary: those of the project (`tests/machines`, `tests/cases`) and those
+//! of the shared material, which were written by other people than the checks.
+
+use crate::evidence::{self, Variant};
+use crate::expect::{self, Checks, Expect};
+use crate::program::{self, Judgement, Temporary};
+use gpucheck::facts::{Failure, Seen};
+use gpucheck::host::Source;
+use gpucheck::host::archive::Archive;
+use gpucheck::host::machine::{Entries, Entry, Operation};
+use gpucheck::report::{FindingRow, Report};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A machine stands on a base, that one on another; more than this is a loop.
+const DEEPEST_BASE: usize = 8;
+
+/// A folder with `machine.txt` and `expect.toml`.
+struct Case {
+    name: String,
+    folder: PathBuf,
+}
+
+/// What a folder holds, with its base laid under it.
+struct Machine {
+    text: String,
+    entries: Entries,
+    stands_alone: bool,
+    expect: Expect,
+}
+
+fn own(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(folder)
+}
+
+/// Every machine there is.
+fn cases() -> Vec<Case> {
+    let mut folders = program::folders(&own("machines"));
+    for check in program::folders(&own("cases")) {
+        folders.extend(program::folders(&check));
+    }
+    if let Some(shared) = program::shared("machines") {
+        folders.extend(program::folders(&shared));
+    }
+    folders
+        .into_iter()
+        .filter_map(|folder| {
+            let name = program::name_of(&folder);
+            let in_cases = folder
+                .strip_prefix(own("cases"))
+                .ok()
+                .map(|path| path.display().to_string());
+            let name = in_cases.unwrap_or(name);
+            program::is_chosen(&name).then_some(Case { name, folder })
+        })
+        .collect()
+}
+
+/// The text of the machine of that name, which others may stand on.
+fn base_text(name: &str) -> Result<String, String> {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/machines");
+    [own("machines"), shared]
+        .iter()
+        .find_map(|folder| fs::read_to_string(folder.join(name).join("machine.txt")).ok())
+        .ok_or_else(|| format!("there is no base `{name}`"))
+}
+
+/// A machine with its base, and the base of that one, under it.
+fn resolve(text: &str, deep: usize) -> Result<Entries, String> {
+    let entries = Entries::parse(text).map_err(|error| format!("machine.txt, {error}"))?;
+    match entries.base() {
+        None => Ok(entries.settled()),
+        Some(name) if deep < DEEPEST_BASE => {
+            let base = resolve(&base_text(name)?, deep + 1)
+                .map_err(|error| format!("base {name}: {error}"))?;
+            Ok(Entries::overlay(base, entries))
+        }
+        Some(_) => Err("a machine is its own base".to_owned()),
+    }
+}
+
+impl Case {
+    fn load(&self) -> Result<Machine, String> {
+        let read = |file: &str| {
+            fs::read_to_string(self.folder.join(file)).map_err(|error| format!("{file}: {error}"))
+        };
+        let text = read("machine.txt")?;
+        let entries = resolve(&text, 0)?;
+        Ok(Machine {
+            stands_alone: !text.lines().any(|line| line.starts_with("base ")),
+            expect: Expect::parse(&read("expect.toml")?)?,
+            text,
+            entries,
+        })
+    }
+}
+
+/// Writes a machine to a file that goes away with the value.
+fn write(machine: &Entries) -> Result<Temporary, String> {
+    let file = Temporary(program::temporary("machine.txt"));
+    fs::write(&file.0, machine.to_string()).map_err(|error| error.to_string())?;
+    Ok(file)
+}
+
+fn replay(machine: &Entries) -> Result<(Report, i32), String> {
+    let file = write(machine)?;
+    program::report(vec!["--replay".into(), file.0.clone().into()])
+}
+
+fn judge_machine(machine: &Machine, checks: &Checks) -> Result<Judgement, String> {
+    let (report, exit) = replay(&machine.entries)?;
+    let text = if machine.expect.says.is_empty() && machine.expect.says_not.is_empty() {
+        None
+    } else {
+        let file = write(&machine.entries)?;
+        Some(program::run(&["--replay".into(), file.0.clone().into()])?.stdout)
+    };
+    let mut judgement = expect::judge(&machine.expect, &report, exit, text.as_deref(), checks);
+    for finding in &report.findings {
+        judge_sources(finding, &mut judgement);
+    }
+    Ok(judgement)
+}
+
+/// Every piece of evidence says where anyone can look again, and what was read there; every finding says why it matters.
+fn judge_sources(finding: &FindingRow, judgement: &mut Judgement) {
+    let name = &finding.check;
+    for evidence in &finding.evidence {
+        let source = evidence.source.as_str();
+        let is_path = source.starts_with('/') && !source.contains(char::is_whitespace);
+        let is_call = source.ends_with("()");
+        let is_variable = !source.is_empty()
+            && source
+                .chars()
+                .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+        if !(is_path || is_call || is_variable || source == "container") {
+            judgement.fail(format!("{name}: `{source}` is no path, call or variable"));
+        }
+        if evidence.says.trim().is_empty() {
+            judgement.fail(format!("{name}: what {source} says is not told"));
+        }
+    }
+    if finding.evidence.is_empty() || finding.why.is_empty() || finding.title.is_empty() {
+        judgement.fail(format!("{name}: without title, evidence or reason"));
+    }
+}
+
+fn judge_evidence(machine: &Machine, checks: &Checks) -> Result<Judgement, String> {
+    let mut judgement = Judgement::default();
+    let lines = evidence::decides(&machine.text)?;
+    if lines.is_empty() {
+        return Ok(judgement);
+    }
+    let (with, _) = replay(&machine.entries)?;
+    for line in lines {
+        for variant in Variant::ALL {
+            let less = evidence::without(&machine.entries, &line.what, variant);
+            match replay(&less) {
+                Ok((without, _)) => {
+                    let found = evidence::judge(&line.check, variant, &with, &without, checks);
+                    judgement.add(found);
+                }
+                Err(error) => judgement.fail(format!(
+                    "{}, evidence {}: {error}",
+                    line.check,
+                    variant.name()
+                )),
+            }
+        }
+    }
+    judgement.later.dedup();
+    Ok(judgement)
+}
+
+fn judge_a_line_less(machine: &Machine) -> Result<Judgement, String> {
+    let mut judgement = Judgement::default();
+    for index in 0..machine.entries.entries.len() {
+        let mut less = machine.entries.clone();
+        let line = less.entries.remove(index);
+        if !matches!(line, Entry::Whole(..) | Entry::Absent(_)) {
+            continue;
+        }
+        let (report, _) = replay(&less).map_err(|error| format!("without `{line}`: {error}"))?;
+        for finding in expect::loud(&report) {
+            judgement.fail(format!(
+                "without `{line}`: {} of {} is loud: {}",
+                finding.check, finding.subject, finding.title
+            ));
+        }
+    }
+    Ok(judgement)
+}
+
+/// Loads each machine and judges it; what cannot be loaded or run is a failure like any other.
+fn judge_all(
+    title: &str,
+    cases: &[Case],
+    judge: impl Fn(&Machine) -> Result<Judgement, String> + Sync,
+) {
+    program::judge_all(
+        title,
+        cases,
+        |case| case.name.clone(),
+        |case| {
+            case.load()
+                .and_then(|machine| judge(&machine))
+                .unwrap_or_else(|error| Judgement {
+                    failures: vec![error],
+                    later: Vec::new(),
+                })
+        },
+    );
+}
+
+#[test]
+fn machines_come_out_as_expected() {
+    let checks = program::checks();
+    judge_all("machines", &cases(), |machine| {
+        judge_machine(machine, &checks)
+    });
+}
+
+#[test]
+fn no_verdict_outlives_its_evidence() {
+    let checks = program::checks();
+    judge_all("evidence", &cases(), |machine| {
+        judge_evidence(machine, &checks)
+    });
+}
+
+#[test]
+fn what_is_unknown_on_a_healthy_machine_is_no_fault() {
+    let bases: Vec<Case> = cases()
+        .into_iter()
+        .filter(|case| {
+            case.load()
+                .is_ok_and(|machine| machine.stands_alone && machine.expect.fire.is_empty())
+        })
+        .collect();
+    judge_all("bases with a line less", &bases, judge_a_line_less);
+}
+
+#[test]
+fn every_machine_has_a_base_and_well_formed_expectations() {
+    let cases = cases();
+    program::judge_all(
+        "machines as written",
+        &cases,
+        |case| case.name.clone(),
+        |case| {
+            let mut judgement = Judgement::default();
+            match case.load() {
+                Err(error) => judgement.fail(error),
+                Ok(machine) => {
+                    for text in machine.expect.fire.iter().chain(&machine.expect.hush) {
+                        if let Err(error) = expect::alternatives(text) {
+                            judgement.fail(error);
+                        }
+                    }
+                    if let Err(error) = evidence::decides(&machine.text) {
+                        judgement.fail(error);
+                    }
+                    judge_answers(&machine.entries, &mut judgement);
+                    // The machine that is replayed is the one that was meant, without its base.
+                    match Entries::parse(&machine.entries.to_string()) {
+                        Ok(again) if again == machine.entries => {}
+                        Ok(_) => judgement.fail("it is another machine once written and read"),
+                        Err(error) => judgement.fail(error.to_string()),
+                    }
+                }
+            }
+            judgement
+        },
+    );
+}
+
+/// What is recorded is answered, also where links lead and folders are whole.
+fn judge_answers(entries: &Entries, judgement: &mut Judgement) {
+    let archive = Archive::new(entries.clone());
+    for entry in &entries.entries {
+        let is_answered = match entry {
+            Entry::File { path, text, .. } => {
+                archive.text(path, usize::MAX / 4).map(|(text, _)| text) == Seen::Got(text.clone())
+            }
+            Entry::Exists(path) => archive.real(path).got().is_some(),
+            Entry::Link(path, target) => archive.link(path) == Seen::Got(target.clone()),
+            Entry::Dir(path, names) => archive
+                .list(path)
+                .got()
+                .is_some_and(|listing| names.iter().all(|name| listing.names.contains(name))),
+            Entry::Whole(path, _) => archive.list(path).got().is_some(),
+            Entry::Absent(path) => archive.real(path).is_absent(),
+            Entry::Error(path, Operation::Read, errno) => {
+                archive.text(path, 9) == Seen::Failed(Failure::errno(errno))
+            }
+            Entry::Stat(path, stat) => archive.stat(path).got() == Some(&**stat),
+            Entry::Acl(path, Some(line)) => archive
+                .acl(path)
+                .got()
+                .is_some_and(|list| list.contains(line)),
+            Entry::Open(path, result) => archive.open(path) == Seen::Got(result.clone()),
+            Entry::Access(path, result) => archive.access(path) == Seen::Got(result.clone()),
+            Entry::ModInfo(path, _) => archive.modinfo(path).got().is_some(),
+            Entry::Env(name, value) => archive.env(name) == Seen::Got(value.clone()),
+            _ => true,
+        };
+        if !is_answered {
+            judgement.fail(format!("`{entry}` is recorded and not answered"));
+        }
+    }
+}
+
+#[test]
+fn a_missing_base_and_a_loop_are_errors() {
+    assert!(resolve("gpucheck-machine 1\nbase no-such-machine\n", 0).is_err());
+    assert!(resolve("gpucheck-machine 1\nbase x\n", DEEPEST_BASE).is_err());
+    assert!(resolve("gpucheck-machine 1\n", 0).is_ok());
+}

@@ -1,0 +1,27 @@
+//! All integration tests, as one binary: the real program is run on recorded machines, on real trees and by hand.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests make files, start programs and print what they skipped"
+)]
+
+#[cfg(unix)]
+mod cli;
+mod common;
+mod evidence;
+mod expect;
+mod fixtures;
+mod generated;
+#[cfg(target_os = "linux")]
+mod hostile;
+mod house;
+mod machines;
+mod program;
+#[cfg(target_os = "linux")]
+mod real;
+#[cfg(target_os = "linux")]
+mod secrets;
+mod system_probes;
+#[cfg(target_os = "linux")]
+mod workers;
