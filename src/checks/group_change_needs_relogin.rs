@@ -1,4 +1,4 @@
-//! The user is in the group by now, but this session began before.
+//! The user is in the group by now, but this login began before.
 
 use crate::check::Verdict;
 use crate::facts::Seen;
@@ -11,7 +11,7 @@ use crate::view::{Stack, View};
 use std::collections::BTreeMap;
 
 crate::check! {
-    /// The user was put into the group that may use the GPU, but this session does not know it yet.
+    /// The user was put into the group that may use the GPU, but this login does not know it yet.
     ///
     /// ## Why it matters
     /// A process gets its groups at login and hands them on. Until the next login the GPU stays shut for it, and adding the
@@ -134,7 +134,7 @@ fn found(denial: &Denial, file: &'static str, group: &str) -> Finding {
         .as_ref()
         .map_or((0, 0), |stat| (stat.mode, stat.gid));
     Finding::new(format!(
-        "this session does not know yet that the user is in group {group}: log in again"
+        "this login does not know yet that the user is in group {group}: log in again"
     ))
     .saw(file, format!("the user is in group {gid}, {group}"))
     .saw("getgroups()", format!("{gid} is not among them"))

@@ -155,9 +155,7 @@ fn state(state: State) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Link;
     use crate::facts::Facts;
-    use crate::finding::Confidence;
     use crate::readiness::Readiness;
     use crate::report::{FindingRow, Origin};
 
@@ -170,19 +168,7 @@ mod tests {
     }
 
     fn finding(severity: Severity) -> FindingRow {
-        FindingRow {
-            check: "a-fault".to_owned(),
-            cause: None,
-            severity,
-            confidence: Confidence::Certain,
-            link: Link::Driver,
-            subject: "machine".to_owned(),
-            title: String::new(),
-            evidence: Vec::new(),
-            why: String::new(),
-            fixes: Vec::new(),
-            folded: Vec::new(),
-        }
+        FindingRow::sample("a-fault", severity)
     }
 
     #[test]

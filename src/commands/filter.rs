@@ -83,8 +83,7 @@ fn expand(patterns: &[String], all: &[&'static str], tables: &Tables) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Link;
-    use crate::finding::{Confidence, Severity};
+    use crate::finding::Severity;
     use crate::report::{Counts, FoldedRow, HostLine, UntoldRow, VerdictRow};
 
     fn filter(only: Option<&[&'static str]>, skip: &[&'static str]) -> Filter {
@@ -97,16 +96,6 @@ mod tests {
 
     fn finding(check: &str, severity: Severity, folded: &[&str]) -> FindingRow {
         FindingRow {
-            check: check.to_owned(),
-            cause: None,
-            severity,
-            confidence: Confidence::Certain,
-            link: Link::Driver,
-            subject: "machine".to_owned(),
-            title: String::new(),
-            evidence: Vec::new(),
-            why: String::new(),
-            fixes: Vec::new(),
             folded: folded
                 .iter()
                 .map(|check| FoldedRow {
@@ -116,6 +105,7 @@ mod tests {
                     says: String::new(),
                 })
                 .collect(),
+            ..FindingRow::sample(check, severity)
         }
     }
 

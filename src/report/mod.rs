@@ -264,3 +264,23 @@ pub struct Counts {
     /// Answers that a root explains.
     pub folded: u32,
 }
+
+#[cfg(test)]
+impl FindingRow {
+    /// A finding about the machine that says nothing, for tests of what is done with findings.
+    pub(crate) fn sample(check: &str, severity: Severity) -> FindingRow {
+        FindingRow {
+            check: check.to_owned(),
+            cause: None,
+            severity,
+            confidence: Confidence::Certain,
+            link: Link::Driver,
+            subject: "machine".to_owned(),
+            title: String::new(),
+            evidence: Vec::new(),
+            why: String::new(),
+            fixes: Vec::new(),
+            folded: Vec::new(),
+        }
+    }
+}
