@@ -23,6 +23,8 @@ pub struct Kernel {
     pub boot_id: Seen<String>,
     /// Seconds since boot, from `/proc/uptime`.
     pub uptime_seconds: Seen<u64>,
+    /// How often the system has slept and woken up since boot, from `/sys/power/suspend_stats/success`.
+    pub suspends: Seen<u64>,
 }
 
 /// Kernel modules that are in the kernel now.
@@ -109,6 +111,9 @@ pub struct Security {
     pub setup_mode: Seen<bool>,
     /// `MokSBStateRT` is 1: shim does not validate.
     pub shim_validation_off: Seen<bool>,
+    /// shim started this system: a variable that it leaves (`MokListRT`, `SbatLevelRT`) is there. Without shim nobody can
+    /// enrol a machine owner's key. `Absent`: no EFI.
+    pub shim: Seen<bool>,
     /// The bracketed word of `/sys/kernel/security/lockdown`: `none`, `integrity`, `confidentiality`.
     pub lockdown: Seen<String>,
     /// `/sys/module/module/parameters/sig_enforce`.

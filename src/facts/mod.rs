@@ -7,26 +7,36 @@ pub mod device_nodes;
 pub mod display;
 pub mod environment;
 pub mod kernel;
+pub mod kernel_log;
 pub mod kfd;
 pub mod module_files;
 pub mod nvidia_proc;
+pub mod nvml;
+pub mod packages;
 pub mod pci;
 pub mod platform;
+pub mod rocm_smi;
 mod seen;
+pub mod services;
 pub mod software;
 
-pub use seen::{Failure, Named, Seen, Why};
+pub use seen::{Failure, Named, Seen, Told, Why};
 
 use device_nodes::DeviceNodes;
 use display::{Drm, Icd};
 use environment::{Environment, Users};
 use kernel::{CharDevices, Kernel, LoadedModules, Mounts, Security};
+use kernel_log::KernelLog;
 use kfd::Kfd;
 use module_files::{Dkms, ModprobeConfig, ModuleFiles};
 use nvidia_proc::NvidiaProc;
+use nvml::{CudaDriver, Nvml};
+use packages::Packages;
 use pci::{PciBus, PciNames};
 use platform::{Dmi, OsRelease, ProcHardware, Surroundings, SysInfo, Wsl};
+use rocm_smi::RocmSmi;
 use serde::{Deserialize, Serialize};
+use services::Services;
 use software::Software;
 
 macro_rules! facts {
@@ -63,12 +73,36 @@ macro_rules! facts {
             }
 
             /// The sources that were asked as a whole and failed, with why.
-            pub fn failed_sources(&self) -> Vec<(&'static str, String)> {
+            pub fn failed_sources(&self) -> Vec<(&'static str, Failure)> {
                 let mut failed = Vec::new();
                 $(if let Seen::Failed(failure) = &self.$name {
-                    failed.push((stringify!($name), failure.to_string()));
+                    failed.push((stringify!($name), failure.clone()));
                 })*
                 failed
+            }
+
+            /// Notes that this source was not asked.
+            pub fn set_field_unasked(&mut self, source: &str, why: Why) {
+                match source {
+                    $(stringify!($name) => self.$name = Seen::Unasked(why),)*
+                    _ => {}
+                }
+            }
+
+            /// This source was not asked, and nothing says why.
+            pub fn is_not_captured(&self, source: &str) -> bool {
+                match source {
+                    $(stringify!($name) => matches!(self.$name, Seen::Unasked(Why::NotCaptured)),)*
+                    _ => false,
+                }
+            }
+
+            /// Takes over what another run of probes was told by this source.
+            pub fn take_field(&mut self, source: &str, from: &mut Facts) {
+                match source {
+                    $(stringify!($name) => self.$name = std::mem::take(&mut from.$name),)*
+                    _ => {}
+                }
             }
 
             /// Notes that the probe of this source did not come to its end.
@@ -131,4 +165,16 @@ facts! {
     icd: Icd,
     /// Libraries, toolkits and tools, by their files.
     software: Software,
+    /// Package databases.
+    packages: Packages,
+    /// Systemd units, by their files.
+    services: Services,
+    /// The kernel log.
+    kernel_log: KernelLog,
+    /// NVML, NVIDIA's management library.
+    nvml: Nvml,
+    /// The CUDA driver library.
+    cuda: CudaDriver,
+    /// ROCm SMI, AMD's management library.
+    rocm_smi: RocmSmi,
 }

@@ -85,6 +85,8 @@ pub struct Dkms {
     pub sources: Seen<Vec<String>>,
     /// `/usr/src/akmods` packages and `/var/cache/akmods` folders of GPU drivers.
     pub akmods: Seen<Vec<String>>,
+    /// Logs of builds by akmods for the running kernel that failed (`/var/cache/akmods/nvidia/*.failed.log`).
+    pub akmods_failed: Seen<Vec<BuildLog>>,
 }
 
 /// One version of a module in the dkms tree.
@@ -94,6 +96,23 @@ pub struct Dkms {
 pub struct DkmsVersion {
     /// Kernel releases that it was built for: those with a built module, not those of a build that failed.
     pub kernels: Named<()>,
+    /// `source/dkms.conf`: dkms refuses a version whose `source` leads nowhere. Unknown where there is no `source`.
+    pub conf: Seen<()>,
+    /// `build/make.log`, which only a build that failed leaves there. Read where the running kernel has no built module.
+    pub log: Seen<BuildLog>,
+}
+
+/// The log of a build.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct BuildLog {
+    /// Path of the file.
+    pub path: String,
+    /// Release of the kernel that was built for; None: it does not say.
+    pub kernel: Option<String>,
+    /// The first lines that name an error.
+    pub errors: Vec<String>,
 }
 
 /// `modprobe.d`: the files in `/etc`, `/run`, `/usr/local/lib`, `/usr/lib` and `/lib`.

@@ -52,6 +52,9 @@ pub struct PciDetail {
     pub numa_node: Seen<i32>,
     /// Number of the IOMMU group, the last part of the `iommu_group` link.
     pub iommu_group: Seen<String>,
+    /// `type` of that group: `DMA` and `DMA-FQ` translate what the device accesses, `identity` does not. `Absent`: the device
+    /// is in no group.
+    pub iommu_type: Seen<String>,
     /// `removable`: `fixed`, `removable`, `unknown`.
     pub removable: Seen<String>,
     /// Address of the physical function, where this one is a virtual function.

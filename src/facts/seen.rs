@@ -1,6 +1,7 @@
 //! `Seen`: an answer, or the reason why there is none. Not knowing is a value.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -36,6 +37,8 @@ pub enum Why {
     RunsAsRoot,
     /// A limit of size, count or time was reached first.
     Limit,
+    /// The question itself would leave something behind.
+    WouldChange,
 }
 
 /// How a source failed to answer.
@@ -67,13 +70,14 @@ pub enum Failure {
 
 impl Why {
     /// Every reason with its name in the machine format.
-    pub const ALL: [(Why, &'static str); 6] = [
+    pub const ALL: [(Why, &'static str); 7] = [
         (Why::NotCaptured, "not-captured"),
         (Why::Quick, "quick"),
         (Why::Asleep, "asleep"),
         (Why::NoSuchHardware, "no-such-hardware"),
         (Why::RunsAsRoot, "runs-as-root"),
         (Why::Limit, "limit"),
+        (Why::WouldChange, "would-change"),
     ];
 
     /// The name in the machine format.
@@ -102,6 +106,7 @@ impl fmt::Display for Why {
             Why::NoSuchHardware => "no hardware that it belongs to",
             Why::RunsAsRoot => "not asked as root",
             Why::Limit => "a limit was reached first",
+            Why::WouldChange => "asking would leave files behind",
         })
     }
 }
@@ -169,6 +174,11 @@ impl<T> Seen<T> {
         matches!(self, Seen::Unasked(_) | Seen::Failed(_))
     }
 
+    /// It failed with this error, by the name that the source gives it.
+    pub fn says(&self, error: &str) -> bool {
+        matches!(self, Seen::Failed(Failure::Error { what }) if what == error)
+    }
+
     /// The same by reference.
     pub fn as_ref(&self) -> Seen<&T> {
         match self {
@@ -214,6 +224,71 @@ impl<T> Seen<T> {
             Seen::Unasked(why) => why.to_string(),
             Seen::Failed(failure) => failure.to_string(),
         }
+    }
+}
+
+/// One value of a library's answer. In JSON a value that was got stands as it is, and everything else as
+/// `{"unknown": ...}`, so that a recorded answer reads like the library's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told<T>(pub Seen<T>);
+
+impl<T> Default for Told<T> {
+    fn default() -> Self {
+        Told(Seen::default())
+    }
+}
+
+impl<T> std::ops::Deref for Told<T> {
+    type Target = Seen<T>;
+    fn deref(&self) -> &Seen<T> {
+        &self.0
+    }
+}
+
+impl<T: Serialize> Serialize for Told<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Seen::Got(value) => value.serialize(serializer),
+            other => Unknown { unknown: other }.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Told<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // By way of a JSON value, which takes far less code than trying one form after the other for each kind of value.
+        let value = serde_json::Value::deserialize(deserializer)?;
+        if value.is_null() {
+            return Ok(Told::default());
+        }
+        let told = match Unknown::<Seen<()>>::deserialize(&value) {
+            Ok(Unknown { unknown }) => {
+                unknown.and_then(|()| Seen::error("the recorded value is of no known form"))
+            }
+            Err(_) => Seen::Got(serde_json::from_value(value).map_err(D::Error::custom)?),
+        };
+        Ok(Told(told))
+    }
+}
+
+/// How a value that was not got stands in JSON.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+struct Unknown<T> {
+    unknown: T,
+}
+
+#[cfg(test)]
+impl<T: schemars::JsonSchema> schemars::JsonSchema for Told<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Told_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let value = generator.subschema_for::<T>();
+        let unknown = generator.subschema_for::<Unknown<Seen<T>>>();
+        schemars::json_schema!({ "anyOf": [value, unknown] })
     }
 }
 
