@@ -8,11 +8,12 @@
 //! the kernel would, at most `LINKS` of them and `STEPS` names a question.
 
 use super::machine::{self, Entries, Entry, Form, Operation, path_of};
-use super::{LIST_LIMIT, Listing, Source, Stat, System};
+use super::{LINES_LIMIT, LIST_LIMIT, Listing, Source, Stat, System, loader_cache};
 use crate::facts::environment::ProcessUser;
 use crate::facts::module_files::ModInfo;
+use crate::facts::software::Elf;
 use crate::facts::{Failure, Seen, Why};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -56,7 +57,7 @@ struct Settled {
 fn operation_of(entry: &Entry) -> Option<Operation> {
     match entry {
         Entry::File { .. } | Entry::ModInfo(..) | Entry::Elf(..) => Some(Operation::Read),
-        Entry::Dir(..) | Entry::Whole(..) => Some(Operation::List),
+        Entry::Dir(..) | Entry::Whole(..) | Entry::Kept(_) => Some(Operation::List),
         Entry::Link(..) => Some(Operation::Link),
         Entry::Stat(..) | Entry::Exists(_) => Some(Operation::Stat),
         Entry::Open(..) => Some(Operation::Open),
@@ -83,6 +84,7 @@ fn rank(entry: &Entry) -> u8 {
         Entry::Dir(..) => 10,
         Entry::Whole(_, false) => 11,
         Entry::Whole(_, true) => 12,
+        Entry::Kept(_) => 13,
         Entry::Error(_, operation, _) | Entry::Unasked(_, _, Some(operation)) => {
             20 + *operation as u8
         }
@@ -603,9 +605,9 @@ impl Node {
     }
 
     fn is_folder(&self) -> bool {
-        self.entry(|entry| matches!(entry, Entry::Dir(..) | Entry::Whole(..)))
-            .is_some()
-            || self.stat().is_some_and(|stat| stat.kind == "dir")
+        let lists =
+            |entry: &Entry| matches!(entry, Entry::Dir(..) | Entry::Whole(..) | Entry::Kept(_));
+        self.entry(lists).is_some() || self.stat().is_some_and(|stat| stat.kind == "dir")
     }
 
     fn is_file(&self) -> bool {
@@ -726,7 +728,11 @@ pub struct Archive {
     user: Option<ProcessUser>,
     env_whole: bool,
     env: BTreeMap<String, Option<String>>,
+    /// By program and first argument.
+    runs: BTreeMap<(String, String), Entry>,
     answers: BTreeMap<String, Value>,
+    /// Source and lines of the kernel log.
+    log: Option<(String, Vec<String>)>,
     /// Recorded from a folder, where nobody asked for access lists.
     of_folder: bool,
     last_folder: LastFolder,
@@ -754,7 +760,12 @@ impl Archive {
             user: settled.user,
             env_whole: settled.env_whole,
             env: settled.env,
+            runs: settled.runs,
             answers: settled.answers,
+            log: match settled.log {
+                Some(Entry::Log(source, lines)) => Some((source, lines)),
+                _ => None,
+            },
             of_folder: made_by.split_whitespace().nth(2) == Some("root"),
             last_folder: LastFolder::default(),
             budget: BUILD_STEPS,
@@ -1182,6 +1193,9 @@ impl Source for Archive {
         if hangs || !node.exists || !(is_folder || all_recorded) {
             return not_recorded(node, path);
         }
+        let kept = node
+            .entry(|entry| matches!(entry, Entry::Kept(_)))
+            .is_some();
         let mut whole = all_recorded;
         let mut names = Vec::new();
         for (name, child) in &node.children {
@@ -1192,7 +1206,7 @@ impl Source for Archive {
                 whole = false;
             }
         }
-        Seen::Got(Listing { names, whole })
+        Seen::Got(Listing { names, whole, kept })
     }
 
     fn link(&self, path: &str) -> Seen<String> {
@@ -1315,18 +1329,31 @@ impl Source for Archive {
     }
 
     fn modinfo(&self, path: &str) -> Seen<ModInfo> {
-        let node = match self.at(path, Operation::Read, true) {
-            Ok(node) => node,
-            Err(unanswered) => return unanswered.into(),
-        };
-        let json = node.answers.entries.iter().find_map(|entry| match entry {
+        self.said(path, |entry| match entry {
             Entry::ModInfo(_, json) => Some(json),
             _ => None,
-        });
-        match json.map(ModInfo::deserialize) {
-            Some(Ok(info)) => Seen::Got(info),
-            Some(Err(_)) => Seen::error("the recorded module information makes no sense"),
-            None => not_recorded(node, path),
+        })
+    }
+
+    fn elf(&self, path: &str) -> Seen<Elf> {
+        self.said(path, |entry| match entry {
+            Entry::Elf(_, json) => Some(json),
+            _ => None,
+        })
+    }
+
+    fn loader_cache(&self) -> Seen<(String, bool)> {
+        self.text(loader_cache::PATH, LINES_LIMIT)
+    }
+
+    fn run(&self, command: &[&str], limit: usize) -> Seen<(i32, String, bool)> {
+        let word = |at: usize| (*command.get(at).unwrap_or(&"")).to_owned();
+        match self.runs.get(&(word(0), word(1))) {
+            Some(Entry::Run { rc, output, .. }) => {
+                let short = beginning(output, limit);
+                Seen::Got((*rc, short.to_owned(), short.len() == output.len()))
+            }
+            _ => Seen::default(),
         }
     }
 
@@ -1351,6 +1378,13 @@ impl Source for Archive {
         self.clock.clone()
     }
 
+    fn recorded_log(&self) -> Option<Seen<(&str, &[String])>> {
+        Some(match &self.log {
+            Some((source, lines)) => Seen::Got((source, lines)),
+            None => Seen::Unasked(Why::NotCaptured),
+        })
+    }
+
     fn answer(&self, library: &str) -> Seen<Value> {
         self.answers
             .get(library)
@@ -1360,6 +1394,25 @@ impl Source for Archive {
 }
 
 impl Archive {
+    /// What a file says of itself, recorded as JSON.
+    fn said<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        json_of: impl Fn(&Entry) -> Option<&Value>,
+    ) -> Seen<T> {
+        let node = match self.at(path, Operation::Read, true) {
+            Ok(node) => node,
+            Err(unanswered) => return unanswered.into(),
+        };
+        match node.answers.entries.iter().find_map(json_of) {
+            Some(json) => T::deserialize(json).map_or_else(
+                |_| Seen::error("what was recorded of the file makes no sense"),
+                Seen::Got,
+            ),
+            None => not_recorded(node, path),
+        }
+    }
+
     fn read(&self, path: &str) -> Seen<(&str, Form)> {
         let node = match self.at(path, Operation::Read, true) {
             Ok(node) => node,

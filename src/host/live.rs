@@ -8,6 +8,9 @@ mod files;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
+mod log;
+mod run;
+#[cfg(target_os = "linux")]
 pub use linux::{Live, Root};
 
 #[cfg(not(target_os = "linux"))]

@@ -6,19 +6,26 @@
 //! `Proof`); in an archive only where the archive says so. Everything else is `Unasked` or `Failed`.
 
 pub mod archive;
+mod elf;
 pub mod live;
+mod loader_cache;
+mod log;
 pub mod machine;
 mod modinfo;
 pub mod redact;
 
 use crate::facts::environment::ProcessUser;
+use crate::facts::kernel_log::{KernelLog, LogLine};
 use crate::facts::module_files::ModInfo;
+use crate::facts::software::Elf;
 use crate::facts::{Failure, Seen, Why};
+use log::{Holds, Messages};
 use machine::{Entry, Form, Operation};
 use redact::Redactor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest text that `Host::text` reads, in bytes. Attributes and configuration files are far below; what is longer is
 /// not what it claims to be.
@@ -32,6 +39,9 @@ const PASSWD_LIMIT: usize = 4 << 20;
 /// Most names that `Host::list` takes from one folder.
 pub const LIST_LIMIT: usize = 20_000;
 
+/// Longest output of a program that `Host::run` reads, in bytes.
+const OUTPUT_LIMIT: usize = 1024 * 1024;
+
 /// As many links as the kernel follows in one path.
 const MOST_LINKS: usize = 40;
 
@@ -44,6 +54,8 @@ pub struct Options {
     pub wake: bool,
     /// Judge access for this user.
     pub user: Option<String>,
+    /// File of the library to be asked, as a probe of files found it.
+    pub library: Option<String>,
 }
 
 /// Names in a folder.
@@ -53,6 +65,8 @@ pub struct Listing {
     pub names: Vec<String>,
     /// These are all. False: others may be there too.
     pub whole: bool,
+    /// These are all that somebody wanted when they were recorded.
+    pub kept: bool,
 }
 
 /// Lines of a file that a filter kept.
@@ -61,6 +75,17 @@ pub struct Lines {
     /// Without line ends.
     pub lines: Vec<String>,
     /// The file was read to its end.
+    pub whole: bool,
+}
+
+/// What a program of the system printed, of which a filter kept some lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Exit status.
+    pub rc: i32,
+    /// Without line ends.
+    pub lines: Vec<String>,
+    /// The output was read to its end.
     pub whole: bool,
 }
 
@@ -116,6 +141,19 @@ pub trait Source {
     fn acl(&self, path: &str) -> Seen<Vec<String>>;
     /// What a module file says of itself.
     fn modinfo(&self, path: &str) -> Seen<ModInfo>;
+    /// What an ELF file says of itself.
+    fn elf(&self, path: &str) -> Seen<Elf>;
+    /// `/etc/ld.so.cache` as lines, and whether these are all.
+    fn loader_cache(&self) -> Seen<(String, bool)> {
+        self.bytes(loader_cache::PATH, loader_cache::LIMIT)
+            .and_then(|bytes| loader_cache::decode(&bytes))
+            .map(|text| (text, true))
+    }
+    /// Exit status and output of a program of the system, and whether that is all of it. Only the running system has
+    /// programs that can be run.
+    fn run(&self, _command: &[&str], _limit: usize) -> Seen<(i32, String, bool)> {
+        Seen::default()
+    }
     /// A variable of the environment.
     fn env(&self, name: &str) -> Seen<String>;
     /// The ids of this process.
@@ -126,10 +164,28 @@ pub trait Source {
     fn clock(&self) -> Option<String>;
     /// A recorded answer of a library, as JSON. `Unasked` where the library itself has to be asked.
     fn answer(&self, library: &str) -> Seen<serde_json::Value>;
+    /// The messages in `/dev/kmsg`, in its own form, and whether none was lost.
+    fn kmsg(&self) -> Seen<(String, bool)> {
+        Seen::default()
+    }
+    /// The kernel's messages in the journal of this boot, with stamps that count from the boot, and whether these are all.
+    fn journal(&self) -> Seen<(String, bool)> {
+        Seen::default()
+    }
+    /// A recorded kernel log: its source and its lines. None: the system itself has to be asked.
+    fn recorded_log(&self) -> Option<Seen<(&str, &[String])>> {
+        None
+    }
     /// Libraries of the running system may be asked.
     fn is_live(&self) -> bool {
         false
     }
+}
+
+fn joined(lines: &[String]) -> String {
+    lines
+        .iter()
+        .fold(String::new(), |all, line| all + line + "\n")
 }
 
 /// Where the target of a link lies, by its text: right where no folder on the way is a link itself.
@@ -153,6 +209,8 @@ pub struct Host {
     redactor: Redactor,
     options: Options,
     record: Option<RefCell<Vec<Entry>>>,
+    /// The names that were recorded of each folder: of several listings of one folder the last counts.
+    listed: RefCell<BTreeMap<String, BTreeSet<String>>>,
     before_read: Box<dyn Fn(&str)>,
 }
 
@@ -166,6 +224,7 @@ impl Host {
             redactor,
             options,
             record: None,
+            listed: RefCell::default(),
             before_read: Box::new(|_| {}),
         }
     }
@@ -265,15 +324,35 @@ impl Host {
                 let whole = whole && short;
                 Lines { lines, whole }
             });
-        self.note(path, Operation::Read, &answer, |lines| Entry::File {
+        self.note_lines(path, &answer);
+        answer
+    }
+
+    /// Parts of a small text file: what `take` makes of its lines, in order. Only that is recorded, so that nothing else of
+    /// a line gets out.
+    pub fn excerpt(&self, path: &str, take: &mut dyn FnMut(&str) -> Option<String>) -> Seen<Lines> {
+        (self.before_read)(path);
+        let answer = self
+            .source
+            .text(&self.redactor.asked(path), TEXT_LIMIT)
+            .map(|(text, whole)| Lines {
+                lines: text
+                    .lines()
+                    .filter_map(take)
+                    .map(|line| self.redactor.text(path, &line))
+                    .collect(),
+                whole,
+            });
+        self.note_lines(path, &answer);
+        answer
+    }
+
+    fn note_lines(&self, path: &str, answer: &Seen<Lines>) {
+        self.note(path, Operation::Read, answer, |lines| Entry::File {
             path: path.to_owned(),
-            text: lines
-                .lines
-                .iter()
-                .fold(String::new(), |all, line| all + line + "\n"),
+            text: joined(&lines.lines),
             form: if lines.whole { Form::Kept } else { Form::Cut },
         });
-        answer
     }
 
     /// Names in a folder, sorted; at most `LIST_LIMIT` of them.
@@ -284,13 +363,35 @@ impl Host {
             .list(&self.redactor.asked(path))
             .map(|listing| Listing {
                 names: self.redactor.names(path, listing.names),
-                whole: listing.whole,
+                ..listing
             });
         self.note(path, Operation::List, &answer, |listing| {
-            Entry::Dir(path.to_owned(), listing.names.clone())
+            self.listing(path, &listing.names)
         });
         if answer.got().is_some_and(|listing| listing.whole) {
             self.push(|| Entry::Whole(path.to_owned(), false));
+        }
+        answer
+    }
+
+    /// The names in a folder that `keep` wants, which is asked in their order. Only those are recorded: a folder of
+    /// libraries holds thousands.
+    pub fn names(&self, path: &str, mut keep: impl FnMut(&str) -> bool) -> Seen<Listing> {
+        (self.before_read)(path);
+        let answer = self.source.list(&self.redactor.asked(path)).map(|listing| {
+            let mut names = self.redactor.names(path, listing.names);
+            names.retain(|name| keep(name));
+            Listing {
+                names,
+                whole: listing.whole || listing.kept,
+                kept: false,
+            }
+        });
+        self.note(path, Operation::List, &answer, |listing| {
+            self.listing(path, &listing.names)
+        });
+        if answer.got().is_some_and(|listing| listing.whole) {
+            self.push(|| Entry::Kept(path.to_owned()));
         }
         answer
     }
@@ -401,6 +502,232 @@ impl Host {
         answer
     }
 
+    /// The messages of the kernel log that `keep` wants, of this boot. Only those are recorded. `/dev/kmsg` is asked first, then
+    /// the journal where that was not allowed or has lost its beginning, then the files of syslog daemons; below a
+    /// root those files alone.
+    pub fn kernel_log(&self, keep: &dyn Fn(&str) -> bool) -> Seen<KernelLog> {
+        let mut tried = BTreeMap::new();
+        let found = match self.source.recorded_log() {
+            Some(recorded) => self.recorded_log(recorded, keep, &mut tried),
+            None => self.log_of_the_system(keep, &mut tried),
+        };
+        for (path, why) in &tried {
+            let error = || Entry::Error(path.clone(), Operation::Read, why.clone());
+            self.push(error);
+        }
+        match found {
+            Seen::Got((source, messages)) => {
+                let lines = messages.lines.into_iter().map(|line| LogLine {
+                    at_us: line.at_us,
+                    text: self.redactor.text(log::KMSG, &line.text),
+                });
+                let lines: Vec<LogLine> = lines.collect();
+                // A recording without the banner is one that does not begin with the boot.
+                let lines: Vec<LogLine> = if messages.from_boot {
+                    lines
+                } else {
+                    lines
+                        .into_iter()
+                        .filter(|line| !log::is_banner(line))
+                        .collect()
+                };
+                self.push(|| {
+                    let lines = lines.iter().flat_map(log::written).collect();
+                    Entry::Log(source.clone(), lines)
+                });
+                Seen::Got(KernelLog {
+                    source,
+                    tried,
+                    from_boot: messages.from_boot,
+                    lines,
+                })
+            }
+            Seen::Failed(failure) => {
+                let errno = match &failure {
+                    Failure::Denied { errno: what } | Failure::Error { what } => what.as_str(),
+                    Failure::TimedOut { .. } => "ETIMEDOUT",
+                    Failure::Crashed { how } => how.as_str(),
+                };
+                self.push(|| Entry::Log(format!("none {errno}"), Vec::new()));
+                Seen::Failed(Failure::errno(errno))
+            }
+            other => other.and_then(|_| Seen::Absent),
+        }
+    }
+
+    fn recorded_log(
+        &self,
+        recorded: Seen<(&str, &[String])>,
+        keep: &dyn Fn(&str) -> bool,
+        tried: &mut BTreeMap<String, String>,
+    ) -> Seen<(String, Messages)> {
+        recorded.and_then(|(source, lines)| {
+            if let Some(errno) = source.strip_prefix("none ") {
+                return Seen::Failed(Failure::errno(errno));
+            }
+            for path in log::paths() {
+                note_refusal(&self.source.text(path, 0), path, tried);
+            }
+            let text = lines.join("\n");
+            let messages = log::messages(&text, Holds::Recording, true, keep);
+            Seen::Got((source.to_owned(), messages))
+        })
+    }
+
+    fn log_of_the_system(
+        &self,
+        keep: &dyn Fn(&str) -> bool,
+        tried: &mut BTreeMap<String, String>,
+    ) -> Seen<(String, Messages)> {
+        let mut best: Option<(String, Messages)> = None;
+        let mut first_failure = None;
+        for (source, path) in [("kmsg", log::KMSG), ("journal", log::JOURNALS[0])] {
+            (self.before_read)(path);
+            let answer = if source == "kmsg" {
+                self.source.kmsg()
+            } else {
+                self.source.journal()
+            };
+            note_refusal(&answer, path, tried);
+            match answer {
+                Seen::Got((text, whole)) => {
+                    let messages = log::messages(&text, Holds::ThisBoot, whole, keep);
+                    if messages.from_boot {
+                        return Seen::Got((source.to_owned(), messages));
+                    }
+                    best.get_or_insert((source.to_owned(), messages));
+                }
+                Seen::Failed(failure) => {
+                    first_failure.get_or_insert(failure);
+                }
+                Seen::Absent | Seen::Unasked(_) => {}
+            }
+        }
+        if let Some(best) = best {
+            return Seen::Got(best);
+        }
+        let boot = self.source.is_live().then(|| self.boot_time()).flatten();
+        for path in log::FILES {
+            (self.before_read)(path);
+            let answer = self.log_file(path, boot, keep);
+            note_refusal(&answer, path, tried);
+            match answer {
+                Seen::Got(messages) => return Seen::Got((format!("file {path}"), messages)),
+                Seen::Failed(failure) => {
+                    first_failure.get_or_insert(failure);
+                }
+                Seen::Absent | Seen::Unasked(_) => {}
+            }
+        }
+        match first_failure {
+            Some(failure) => Seen::Failed(failure),
+            // It exists on every system; here nothing leads to it.
+            None if self.source.is_live() => Seen::error("ENOENT"),
+            None => Seen::default(),
+        }
+    }
+
+    /// A file that a syslog daemon writes. `boot` is when the running system was booted, in seconds since 1970: what was
+    /// written before says nothing of it.
+    fn log_file(
+        &self,
+        path: &str,
+        boot: Option<i64>,
+        keep: &dyn Fn(&str) -> bool,
+    ) -> Seen<Messages> {
+        if self.source.is_live() {
+            let written = self
+                .source
+                .stat(path)
+                .into_got()
+                .and_then(|stat| stat.mtime);
+            match (boot, written) {
+                (Some(boot), Some(written)) if written >= boot => {}
+                (_, None) => return self.source.text(path, 0).and_then(|_| Seen::default()),
+                _ => return Seen::error("older than this boot"),
+            }
+        }
+        self.source
+            .text(path, LINES_LIMIT)
+            .and_then(|(text, whole)| {
+                if !whole {
+                    // The end is what matters, and this is the beginning.
+                    return Seen::error(format!("longer than {LINES_LIMIT} bytes"));
+                }
+                // Made once, right after the boot.
+                let grows = !path.ends_with("/dmesg");
+                let messages = log::messages(&text, Holds::Anything, grows, keep);
+                if messages.of_one_boot {
+                    Seen::Got(messages)
+                } else {
+                    Seen::error("does not show where this boot begins")
+                }
+            })
+    }
+
+    /// When the running system was booted, in seconds since 1970.
+    fn boot_time(&self) -> Option<i64> {
+        let (text, _) = self.source.text("/proc/stat", LINES_LIMIT).into_got()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("btime "))?;
+        line.trim().parse().ok()
+    }
+
+    /// What an ELF file says of itself.
+    pub fn elf(&self, path: &str) -> Seen<Elf> {
+        (self.before_read)(path);
+        let answer = self.redacted(self.source.elf(&self.redactor.asked(path)));
+        self.note(path, Operation::Read, &answer, |elf| {
+            let json = serde_json::to_value(elf).unwrap_or_default();
+            Entry::Elf(path.to_owned(), json)
+        });
+        answer
+    }
+
+    /// The lines of `/etc/ld.so.cache` that `keep` wants, as `ldconfig -p` prints them and in its order:
+    /// `libcuda.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libcuda.so.1`.
+    pub fn loader_cache(&self, keep: &dyn Fn(&str) -> bool) -> Seen<Lines> {
+        let path = loader_cache::PATH;
+        (self.before_read)(path);
+        let answer = self.source.loader_cache().map(|(text, whole)| Lines {
+            lines: self.kept(path, &text, keep),
+            whole,
+        });
+        self.note_lines(path, &answer);
+        answer
+    }
+
+    /// Runs a program of the system that prints what is installed and changes nothing, without this environment and, for
+    /// root, as nobody. The lines that `keep` wants; only those are recorded. `Absent`: no folder of programs has it. In a
+    /// recorded machine program and first argument decide which run is meant.
+    pub fn run(&self, command: &[&str], keep: &dyn Fn(&str) -> bool) -> Seen<Output> {
+        (self.before_read)(command.first().unwrap_or(&""));
+        let answer = self
+            .source
+            .run(command, OUTPUT_LIMIT)
+            .map(|(rc, text, whole)| Output {
+                rc,
+                lines: self.kept("", &text, keep),
+                whole,
+            });
+        // A part of an output would later look like all of it.
+        if let Some(output) = answer.got().filter(|output| output.whole) {
+            self.push(|| Entry::Run {
+                command: command.iter().map(|word| (*word).to_owned()).collect(),
+                rc: output.rc,
+                output: joined(&output.lines),
+            });
+        }
+        answer
+    }
+
+    /// The lines that a filter wants, redacted.
+    fn kept(&self, path: &str, text: &str, keep: &dyn Fn(&str) -> bool) -> Vec<String> {
+        text.lines()
+            .filter(|line| line.len() <= LINE_LIMIT && keep(line))
+            .map(|line| self.redactor.text(path, line))
+            .collect()
+    }
+
     /// A variable of the environment; only names of the steering list may be asked for.
     pub fn env(&self, name: &str) -> Seen<String> {
         let answer = self
@@ -443,6 +770,17 @@ impl Host {
         clock
     }
 
+    /// Says which call into a library comes next: it can block like a read.
+    pub fn calling(&self, call: &str) {
+        (self.before_read)(call);
+    }
+
+    /// The file that a library is to be loaded from: the real path, which must not be handed on.
+    pub fn library_file(&self) -> Option<String> {
+        let library = self.options.library.as_deref()?;
+        Some(self.redactor.asked(library).into_owned())
+    }
+
     /// The answer of a library: asked with `ask` on the running system, else as it was recorded.
     pub fn answer<T: Serialize + DeserializeOwned>(
         &self,
@@ -473,6 +811,14 @@ impl Host {
                 Seen::Got,
             )
         })
+    }
+
+    /// The entry of these names and of those that were recorded of the folder before.
+    fn listing(&self, path: &str, names: &[String]) -> Entry {
+        let mut listed = self.listed.borrow_mut();
+        let all = listed.entry(path.to_owned()).or_default();
+        all.extend(names.iter().cloned());
+        Entry::Dir(path.to_owned(), all.iter().cloned().collect())
     }
 
     fn push(&self, entry: impl FnOnce() -> Entry) {
@@ -523,6 +869,16 @@ impl Host {
                 Entry::Error(path.to_owned(), operation, what.clone())
             }
         });
+    }
+}
+
+/// Notes why a source of the kernel log refused.
+fn note_refusal<T>(answer: &Seen<T>, path: &str, tried: &mut BTreeMap<String, String>) {
+    if let Seen::Failed(Failure::Denied { errno: what } | Failure::Error { what }) = answer
+        // The journal is a folder, which says nothing of its lines.
+        && what != "EISDIR"
+    {
+        tried.insert(path.to_owned(), what.clone());
     }
 }
 

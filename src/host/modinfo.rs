@@ -31,11 +31,11 @@ const SIGNATURE_HEADER: usize = 12;
 /// The object id of commonName in a certificate.
 const COMMON_NAME: &[u8] = &[0x06, 0x03, 0x55, 0x04, 0x03];
 
-const TRUNCATED: &str = "the module file is truncated";
+pub(super) const TRUNCATED: &str = "the file is truncated";
 const NO_MODULE: &str = "not a kernel module";
 
-/// Why a module file tells nothing.
-enum Trouble {
+/// Why a file tells nothing.
+pub(super) enum Trouble {
     Limit,
     Words(String),
 }
@@ -50,7 +50,7 @@ impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Trouble {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => TRUNCATED.into(),
-            _ => Trouble::Words(format!("the module file cannot be read: {error}")),
+            _ => Trouble::Words(format!("the file cannot be read: {error}")),
         }
     }
 }
@@ -61,8 +61,13 @@ pub fn read(file: impl Read + Seek) -> Seen<ModInfo> {
 }
 
 fn read_within(file: impl Read + Seek, limits: Limits) -> Seen<ModInfo> {
-    match module_of_any_kind(file, limits) {
-        Ok(info) => Seen::Got(info),
+    seen(module_of_any_kind(file, limits))
+}
+
+/// What a file said, or why it says nothing.
+pub(super) fn seen<T>(answer: Result<T, Trouble>) -> Seen<T> {
+    match answer {
+        Ok(answer) => Seen::Got(answer),
         Err(Trouble::Limit) => Seen::Unasked(Why::Limit),
         Err(Trouble::Words(words)) => Seen::error(words),
     }
@@ -142,8 +147,8 @@ fn module(mut file: impl Read + Seek) -> Result<ModInfo, Trouble> {
     Ok(info)
 }
 
-/// Reads a part of the file; a part that reaches behind the file's end is an error before anything is allocated.
-fn part(
+/// Reads a part of a file; a part that reaches behind the file's end is an error before anything is allocated.
+pub(super) fn part(
     file: &mut (impl Read + Seek),
     length: u64,
     offset: u64,

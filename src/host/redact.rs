@@ -336,6 +336,7 @@ impl Knowledge {
             "cgroup" => each_line(text, |line| {
                 self.any_text(&scan::without_container_ids(line))
             }),
+            "kmsg" => each_line(text, |line| self.kernel_message(line)),
             _ if in_dmi_or_serial => each_line(text, |line| self.serial(line)),
             // What people note down for themselves.
             _ if path.contains("/modprobe.d/") => each_line(text, |line| match line.trim_start() {
@@ -732,7 +733,18 @@ impl Knowledge {
     fn unit_line(&self, line: &str) -> String {
         match line.split_once('=') {
             Some(("User", name)) => format!("User={}", self.person(name.trim())),
-            Some(("Environment", value)) => format!("Environment={}", self.parameters(value)),
+            Some(("Environment", value)) => {
+                // One assignment in quotation marks, as probes take it out of longer lines.
+                let inner = value
+                    .strip_prefix('"')
+                    .and_then(|rest| rest.strip_suffix('"'));
+                match inner.and_then(|inner| inner.split_once('=')) {
+                    Some((name, value)) if !value.contains('"') => {
+                        format!("Environment=\"{name}={}\"", self.variable(name, value))
+                    }
+                    _ => format!("Environment={}", self.parameters(value)),
+                }
+            }
             _ => self.any_text(line),
         }
     }
@@ -820,6 +832,32 @@ impl Knowledge {
             "SERIAL-{:08x}",
             self.salt.hash("serial", serial.as_bytes()) >> 32
         )
+    }
+
+    /// NVIDIA's driver names the board: `GPU serial number is NUMBER.`, `GPU Board Serial Number: NUMBER`.
+    fn kernel_message(&self, line: &str) -> String {
+        const NAME: &str = "serial number";
+        let after_name = line
+            .to_ascii_lowercase()
+            .find(NAME)
+            .map(|at| at + NAME.len());
+        let number_at = after_name.and_then(|at| {
+            let rest = &line[at..];
+            let sign = [" is ", ": "]
+                .iter()
+                .find(|sign| rest.starts_with(**sign))?;
+            Some(at + sign.len())
+        });
+        match number_at {
+            Some(at) => {
+                let length = run(line, at, |byte| {
+                    byte.is_ascii_alphanumeric() || byte == b'-'
+                });
+                let (number, rest) = line[at..].split_at(length);
+                self.any_text(&line[..at]) + &self.serial(number) + &self.any_text(rest)
+            }
+            None => self.any_text(line),
+        }
     }
 
     /// dkms and shim name keys `HOST Secure Boot Module Signature key`, akmods `HOST-NUMBER`.

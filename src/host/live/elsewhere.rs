@@ -4,6 +4,7 @@ use super::rfc3339;
 use crate::facts::Seen;
 use crate::facts::environment::ProcessUser;
 use crate::facts::module_files::ModInfo;
+use crate::facts::software::Elf;
 use crate::host::{Listing, Source, Stat, System};
 use std::path::Path;
 use std::time::SystemTime;
@@ -61,6 +62,9 @@ macro_rules! answers_nothing {
                 Seen::default()
             }
             fn modinfo(&self, _path: &str) -> Seen<ModInfo> {
+                Seen::default()
+            }
+            fn elf(&self, _path: &str) -> Seen<Elf> {
                 Seen::default()
             }
             fn env(&self, _name: &str) -> Seen<String> {

@@ -6,11 +6,13 @@
 )]
 
 use super::files::{Files, Last, Problem, lossy};
-use super::{errno, rfc3339};
+use super::{errno, log, rfc3339, run};
 use crate::facts::environment::ProcessUser;
 use crate::facts::module_files::ModInfo;
+use crate::facts::software::Elf;
 use crate::facts::{Failure, Seen, Why};
-use crate::host::{LIST_LIMIT, Listing, PASSWD_LIMIT, Source, Stat, System, beside, modinfo};
+use crate::host::log::KMSG;
+use crate::host::{LIST_LIMIT, Listing, PASSWD_LIMIT, Source, Stat, System, beside, elf, modinfo};
 use rustix::fs::{Access, AtFlags, CWD, FileType, OFlags, RawDir};
 use rustix::io::Errno;
 use std::cell::OnceCell;
@@ -169,7 +171,11 @@ impl Tree {
             names.push(lossy(name));
         }
         names.sort_unstable();
-        Seen::Got(Listing { names, whole })
+        Seen::Got(Listing {
+            names,
+            whole,
+            kept: false,
+        })
     }
 
     fn link(&self, path: &str) -> Seen<String> {
@@ -198,6 +204,27 @@ impl Tree {
             Ok(file) => modinfo::read(file),
             Err(problem) => self.problem(path, problem),
         }
+    }
+
+    fn elf(&self, path: &str) -> Seen<Elf> {
+        match self.files.regular(path) {
+            Ok(file) => elf::read(file),
+            Err(problem) => self.problem(path, problem),
+        }
+    }
+
+    /// A program of the system by its name. `Absent`: none of the folders has it.
+    fn program(&self, name: &str) -> Seen<String> {
+        let mut unknown = Seen::Absent;
+        for folder in run::FOLDERS {
+            let path = format!("{folder}/{name}");
+            match self.files.stat(&path, Last::Followed) {
+                Ok(_) => return Seen::Got(path),
+                Err(errno) if unknown.is_absent() => unknown = self.unfound(&path, errno),
+                Err(_) => {}
+            }
+        }
+        unknown
     }
 }
 
@@ -280,6 +307,20 @@ impl Source for Live {
         self.tree.modinfo(path)
     }
 
+    fn elf(&self, path: &str) -> Seen<Elf> {
+        self.tree.elf(path)
+    }
+
+    fn run(&self, command: &[&str], limit: usize) -> Seen<(i32, String, bool)> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Seen::error("no command");
+        };
+        self.tree
+            .program(program)
+            .and_then(|program| run::run(&program, arguments, limit))
+            .map(|(rc, output)| (rc, lossy(&output), output.len() <= limit))
+    }
+
     fn env(&self, name: &str) -> Seen<String> {
         match std::env::var_os(name) {
             Some(value) => Seen::Got(value.to_string_lossy().into_owned()),
@@ -333,6 +374,19 @@ impl Source for Live {
         Seen::Unasked(Why::NotCaptured)
     }
 
+    fn kmsg(&self) -> Seen<(String, bool)> {
+        match log::kmsg(&self.tree.files) {
+            Ok(messages) => Seen::Got(messages),
+            Err(Problem::Path(errno)) => self.tree.unfound(KMSG, errno),
+            Err(Problem::Read(errno)) => failed(errno),
+            Err(Problem::NotRegular) => Seen::error("not the kernel's own device"),
+        }
+    }
+
+    fn journal(&self) -> Seen<(String, bool)> {
+        log::journal(&self.tree.files)
+    }
+
     fn is_live(&self) -> bool {
         true
     }
@@ -377,6 +431,10 @@ impl Source for Root {
 
     fn modinfo(&self, path: &str) -> Seen<ModInfo> {
         self.tree.modinfo(path)
+    }
+
+    fn elf(&self, path: &str) -> Seen<Elf> {
+        self.tree.elf(path)
     }
 
     fn env(&self, _name: &str) -> Seen<String> {

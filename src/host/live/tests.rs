@@ -3,7 +3,10 @@
 use super::super::files::{Files, Last, Problem};
 use super::{Live, Root};
 use crate::facts::{Failure, Seen, Why};
-use crate::host::{LIST_LIMIT, Source};
+use crate::host::archive::Archive;
+use crate::host::machine::Entries;
+use crate::host::redact::Redactor;
+use crate::host::{Host, LIST_LIMIT, Options, Source};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs;
@@ -763,4 +766,114 @@ fn refusals_below(folder: &str) {
     assert_eq!(root.stat("/locked/file").map(|_| String::new()), denied);
     assert_eq!(root.stat("/unreadable").map(|stat| stat.kind), got("file"));
     assert_eq!(live.access(&format!("{folder}/unreadable")), got("EACCES"));
+}
+
+/// A door that records, and one to what it recorded so far.
+fn recorder(source: impl Source + 'static) -> Host {
+    Host::new(Box::new(source), Redactor::off(), Options::default()).recording()
+}
+
+fn replayed(host: &Host) -> Host {
+    let archive = Archive::new(Entries::new(host.take_entries()));
+    recorder(archive)
+}
+
+#[test]
+fn libraries_are_read_through_the_door_and_recorded() {
+    let scratch = Scratch::system();
+    let library = fs::canonicalize("/proc/self/exe").unwrap();
+    let own = library.to_str().unwrap();
+    scratch.file("usr/lib/libempty.so", "");
+    scratch.file("usr/lib/libtext.so", "INPUT(libx.so)");
+    scratch.dir("usr/lib/libfolder.so");
+    scratch.fifo("usr/lib/libfifo.so");
+    let live = recorder(Live::new());
+    let elf = live.elf(own);
+    assert_eq!(elf.got().map(|elf| elf.class), Some(usize::BITS));
+    assert_eq!(replayed(&live).elf(own), elf);
+    let root = recorder(scratch.root());
+    let answers = |host: &Host| {
+        ["empty", "text", "folder", "fifo", "nowhere"]
+            .map(|name| host.elf(&format!("/usr/lib/lib{name}.so")))
+    };
+    let asked = answers(&root);
+    assert_eq!(
+        asked,
+        [
+            Seen::error("the file is empty"),
+            Seen::error("not an ELF file"),
+            Seen::error("not a regular file"),
+            Seen::error("not a regular file"),
+            Seen::Absent,
+        ]
+    );
+    assert_eq!(answers(&replayed(&root)), asked);
+}
+
+#[test]
+fn the_cache_of_the_loader_is_recorded_as_text() {
+    let live = recorder(Live::new());
+    let wanted = |line: &str| line.starts_with("libc.so.6 ");
+    let lines = live.loader_cache(&wanted);
+    if lines.is_absent() {
+        return skipped("no cache of a loader");
+    }
+    let count = lines.got().map_or(0, |lines| lines.lines.len());
+    assert!(count > 0, "{lines:?}");
+    let again = replayed(&live);
+    assert_eq!(again.loader_cache(&wanted), lines);
+    assert_eq!(again.take_entries().len(), 1);
+    let scratch = Scratch::system();
+    assert_eq!(recorder(scratch.root()).loader_cache(&wanted), Seen::Absent);
+    scratch.file("etc/ld.so.cache", "libc.so.6 (libc6) => /lib/libc.so.6\n");
+    let broken = recorder(scratch.root()).loader_cache(&wanted);
+    assert!(matches!(broken, Seen::Failed(_)), "{broken:?}");
+}
+
+#[test]
+fn programs_run_without_this_environment_and_as_nobody() {
+    let live = recorder(Live::new());
+    let all = |_: &str| true;
+    let output = live.run(&["env"], &all).into_got().expect("env");
+    assert_eq!(output.rc, 0);
+    assert!(output.whole);
+    assert_eq!(
+        output.lines,
+        ["LANG=C", "PATH=/usr/bin:/bin:/usr/sbin:/sbin"]
+    );
+    let id = live.run(&["id", "-u"], &all).into_got().expect("id");
+    let uid = rustix::process::geteuid();
+    let expected = if uid.is_root() { 65_534 } else { uid.as_raw() };
+    assert_eq!(id.lines, [expected.to_string()]);
+    let groups = live.run(&["id", "-G"], &all).into_got().expect("id");
+    assert!(!uid.is_root() || groups.lines == ["65534"], "{groups:?}");
+
+    let failed = live.run(&["false"], &all).into_got().expect("false");
+    assert_eq!((failed.rc, failed.lines.len()), (1, 0));
+    assert_eq!(live.run(&["no-such-program"], &all), Seen::Absent);
+
+    let some = |line: &str| line.starts_with("LANG");
+    let kept = live.run(&["env"], &some).into_got().expect("env");
+    assert_eq!(kept.lines, ["LANG=C"]);
+    // The first argument tells runs of one program apart, and the last run of a kind counts.
+    let again = replayed(&live);
+    assert_eq!(again.run(&["env"], &all), Seen::Got(kept));
+    assert_eq!(again.run(&["id", "-u", "x"], &all), Seen::Got(id));
+    assert_eq!(again.run(&["id"], &all), Seen::Unasked(Why::NotCaptured));
+    assert_eq!(
+        recorder(Scratch::system().root()).run(&["env"], &all),
+        Seen::Unasked(Why::NotCaptured)
+    );
+}
+
+#[test]
+fn a_program_that_never_stops_printing_is_ended() {
+    let live = recorder(Live::new());
+    let start = Instant::now();
+    let output = live.run(&["yes", "word"], &|_| true);
+    assert!(start.elapsed() < Duration::from_secs(20));
+    let output = output.into_got().expect("yes");
+    assert!(!output.whole);
+    assert!(output.lines.len() > 100_000);
+    assert!(live.take_entries().is_empty());
 }

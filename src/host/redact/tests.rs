@@ -1,4 +1,5 @@
 use super::*;
+use crate::facts::software::Elf;
 use crate::facts::{Seen, Why};
 use crate::host::{Host, Listing, Options, Stat, System};
 
@@ -816,6 +817,7 @@ impl Source for Few {
         Seen::Got(Listing {
             names: vec!["alicia".to_owned(), "bob".to_owned()],
             whole: true,
+            kept: false,
         })
     }
     fn link(&self, _path: &str) -> Seen<String> {
@@ -841,6 +843,9 @@ impl Source for Few {
             signer: Some("zebra-7 Secure Boot Module Signature key".to_owned()),
             ..ModInfo::default()
         })
+    }
+    fn elf(&self, _: &str) -> Seen<Elf> {
+        Seen::default()
     }
     fn env(&self, name: &str) -> Seen<String> {
         if name == "HOME" {
