@@ -63,8 +63,8 @@ fn dev(host: &Host) -> Named<Node> {
         }
         Seen::Absent => (
             Listing {
-                names: Vec::new(),
                 whole: true,
+                ..Listing::default()
             },
             Vec::new(),
         ),

@@ -104,7 +104,7 @@ pub const STEERING: &[(&str, &str)] = &[
     ("container", "the container manager's name for itself"),
 ];
 /// Variables of which it matters only that they are set: their values tell of people and networks.
-const ONLY_SET: &[&str] = &["KUBERNETES_SERVICE_HOST", "OLLAMA_HOST", "SSH_CONNECTION"];
+pub const ONLY_SET: &[&str] = &["KUBERNETES_SERVICE_HOST", "OLLAMA_HOST", "SSH_CONNECTION"];
 /// Groups that usually own GPU nodes.
 const USUAL_GROUPS: &[&str] = &["render", "video"];
 /// GPU nodes whose groups matter, besides those in `/dev/dri` and `/dev/accel`.
@@ -146,9 +146,41 @@ pub fn environment(host: &Host) -> Seen<Environment> {
 /// Source `users`.
 pub fn users(host: &Host) -> Seen<Users> {
     let mut process = host.user();
+    let Accounts {
+        passwd,
+        groups,
+        named_uid,
+    } = accounts(host, process.got(), &BTreeSet::new());
+    let named = host.options().user.as_deref();
+    if let Seen::Got(user) = &mut process {
+        let row = passwd.got().and_then(|rows| rows.get(&user.uid));
+        user.name = user.name.take().or_else(|| row.map(|row| row.name.clone()));
+    }
+    let judged = judged(named, named_uid, process.got(), passwd.got());
+    Seen::Got(Users {
+        groups,
+        unknown_user: named.filter(|_| judged.is_none()).map(str::to_owned),
+        judged,
+        process,
+        passwd,
+        group_sources: group_sources(host),
+    })
+}
+
+/// Rows of `/etc/passwd` and `/etc/group` that matter.
+pub struct Accounts {
+    /// By uid: the asking user, the one behind sudo, the one that `--user` names, and those that were asked for.
+    pub passwd: Seen<BTreeMap<u32, PasswdRow>>,
+    /// By gid. Members are kept only where they are among those users.
+    pub groups: Seen<BTreeMap<u32, GroupRow>>,
+    named_uid: Option<u32>,
+}
+
+/// Those rows, with those of more users by their names or uids. A recording holds what was kept last of a file, so whoever
+/// asks for more users must ask for all.
+pub fn accounts(host: &Host, process: Option<&ProcessUser>, more: &BTreeSet<String>) -> Accounts {
     let named = host.options().user.as_deref();
     let ids: BTreeSet<u32> = process
-        .got()
         .into_iter()
         .flat_map(|user| [Some(user.uid), Some(user.real_uid), user.sudo_uid])
         .flatten()
@@ -166,7 +198,7 @@ pub fn users(host: &Host) -> Seen<Users> {
                 named_uid.set(Some(uid));
                 return true;
             }
-            ids.contains(&uid)
+            ids.contains(&uid) || more.contains(&row.name) || more.contains(&uid.to_string())
         })
         .map(|kept| {
             kept.lines
@@ -179,19 +211,11 @@ pub fn users(host: &Host) -> Seen<Users> {
                     rows
                 })
         });
-    if let Seen::Got(user) = &mut process {
-        let row = passwd.got().and_then(|rows| rows.get(&user.uid));
-        user.name = user.name.take().or_else(|| row.map(|row| row.name.clone()));
-    }
-    let judged = judged(named, named_uid.get(), process.got(), passwd.got());
-    Seen::Got(Users {
-        groups: groups(host, process.got(), passwd.got()),
-        unknown_user: named.filter(|_| judged.is_none()).map(str::to_owned),
-        judged,
-        process,
+    Accounts {
+        groups: groups(host, process, passwd.got()),
+        named_uid: named_uid.get(),
         passwd,
-        group_sources: group_sources(host),
-    })
+    }
 }
 
 fn judged(

@@ -122,6 +122,9 @@ pub fn kernel(host: &Host) -> Seen<Kernel> {
         uptime_seconds: host
             .value("/proc/uptime")
             .and_then(|text| parse_uptime(&text)),
+        suspends: host
+            .value("/sys/power/suspend_stats/success")
+            .and_then(|text| number(&text)),
     })
 }
 
@@ -321,6 +324,7 @@ pub fn security(host: &Host) -> Seen<Security> {
         secure_boot: variable("SecureBoot", EFI_GLOBAL),
         setup_mode: variable("SetupMode", EFI_GLOBAL),
         shim_validation_off: variable("MokSBStateRT", EFI_SHIM),
+        shim: shim(host, &efi),
         lockdown: without_empty_folder(
             host,
             "/sys/kernel/security",
@@ -335,6 +339,23 @@ pub fn security(host: &Host) -> Seen<Security> {
                 _ => Seen::error("is neither Y nor N"),
             }),
     })
+}
+
+/// Variables that shim leaves for the running system (rhboot/shim mok.c); `SbatLevelRT` came with shim 15.3.
+fn shim(host: &Host, efi: &Seen<()>) -> Seen<bool> {
+    if efi.is_absent() {
+        return Seen::Absent;
+    }
+    let mut answer = Seen::Got(false);
+    for name in ["MokListRT", "SbatLevelRT"] {
+        let path = format!("{EFI_VARIABLES}/{name}-{EFI_SHIM}");
+        match without_empty_folder(host, EFI_VARIABLES, host.exists(&path)) {
+            Seen::Got(()) => return Seen::Got(true),
+            Seen::Absent => {}
+            unknown => answer = unknown.map(|()| false),
+        }
+    }
+    answer
 }
 
 /// A folder that is empty has no file system mounted on it (containers hide `/sys/firmware` so): what is missing in it

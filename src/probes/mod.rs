@@ -7,13 +7,18 @@ pub mod environment;
 #[cfg(test)]
 mod fixture_tests;
 pub mod kernel;
+pub mod kernel_log;
 pub mod kfd;
 #[cfg(test)]
 mod machine_tests;
 pub mod module_files;
 pub mod nvidia_proc;
+pub mod nvml;
+pub mod packages;
 pub mod pci;
 pub mod platform;
+pub mod rocm_smi;
+pub mod services;
 pub mod software;
 #[cfg(test)]
 mod tree;
@@ -23,6 +28,27 @@ use crate::host::Host;
 
 /// Name of the source, and what fills its field.
 pub type Probe = (&'static str, fn(&Host, &mut Facts));
+
+/// What is asked first, by one worker: files that show what is here.
+pub fn files() -> impl Iterator<Item = &'static str> {
+    let late = |name: &str| LATE.iter().any(|(_, sources)| sources.contains(&name));
+    ALL.iter()
+        .map(|(name, _)| *name)
+        .filter(move |name| !late(name))
+}
+
+/// What is asked when it is known what is here: the workers, which run side by side, with their sources.
+pub const LATE: &[(&str, &[&str])] = &[
+    ("system", &["packages", "services", "kernel_log"]),
+    ("nvml", &["nvml"]),
+    ("cuda", &["cuda"]),
+    ("rocm_smi", &["rocm_smi"]),
+];
+
+/// The probe of that name.
+pub fn named(name: &str) -> Option<&'static Probe> {
+    ALL.iter().find(|(source, _)| *source == name)
+}
 
 /// Every probe, in the order of `Facts::SOURCES`.
 pub const ALL: &[Probe] = &[
@@ -77,5 +103,19 @@ pub const ALL: &[Probe] = &[
     ("icd", |host, facts| facts.icd = display::icd(host)),
     ("software", |host, facts| {
         facts.software = software::software(host)
+    }),
+    ("packages", |host, facts| {
+        facts.packages = packages::packages(host)
+    }),
+    ("services", |host, facts| {
+        facts.services = services::services(host)
+    }),
+    ("kernel_log", |host, facts| {
+        facts.kernel_log = kernel_log::kernel_log(host)
+    }),
+    ("nvml", |host, facts| facts.nvml = nvml::nvml(host)),
+    ("cuda", |host, facts| facts.cuda = nvml::cuda(host)),
+    ("rocm_smi", |host, facts| {
+        facts.rocm_smi = rocm_smi::rocm_smi(host)
     }),
 ];

@@ -2,11 +2,12 @@
 
 use super::kernel::{self, GPU_MODULES, normalised};
 use crate::facts::module_files::{
-    ConfigLine, Dkms, DkmsVersion, InstalledKernel, ModInfo, ModprobeConfig, ModuleFile,
+    BuildLog, ConfigLine, Dkms, DkmsVersion, InstalledKernel, ModInfo, ModprobeConfig, ModuleFile,
     ModuleFiles,
 };
 use crate::facts::{Named, Seen, Why};
 use crate::host::{Host, Listing};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where module folders are; a later place counts only where the earlier ones do not exist.
@@ -36,6 +37,9 @@ const KERNEL_LIMIT: usize = 32;
 const SUBFOLDER_LIMIT: usize = 64;
 /// Most names, files or lines of one kind that are kept.
 const ITEM_LIMIT: usize = 256;
+/// Most lines of the log of a build that are kept, and most bytes of one: the first errors are the cause, the rest follows.
+const BUILD_LINES: usize = 12;
+const BUILD_LINE_LIMIT: usize = 400;
 
 /// Folders of modprobe's configuration; a file masks those of the same name in later folders.
 const MODPROBE_FOLDERS: &[&str] = &[
@@ -111,7 +115,7 @@ pub fn module_files(host: &Host) -> Seen<ModuleFiles> {
                 {
                     Seen::Got(Listing {
                         names: vec![release.clone()],
-                        whole: false,
+                        ..Listing::default()
                     })
                 }
                 _ => unlisted,
@@ -333,7 +337,7 @@ fn describe(
             let decides = match name {
                 "nvidia" => index < 2,
                 "nvidia_uvm" => index == 0,
-                "amdgpu" => index == 0 && !path.starts_with(&format!("{folder}/kernel/")),
+                "amdgpu" => index < 2 && !path.starts_with(&format!("{folder}/kernel/")),
                 _ => false,
             };
             let info: Seen<ModInfo> = if !(running && decides) {
@@ -350,18 +354,92 @@ fn describe(
 
 /// Source `dkms`.
 pub fn dkms(host: &Host) -> Seen<Dkms> {
+    let release = kernel::release(host).into_got();
+    let release = release.as_deref();
+    let cache = host.list("/var/cache/akmods");
     Seen::Got(Dkms {
-        modules: host
-            .list("/var/lib/dkms")
-            .map(|listing| named(listing, is_driver_source, |name| dkms_module(host, name))),
+        modules: host.list("/var/lib/dkms").map(|listing| {
+            named(listing, is_driver_source, |name| {
+                dkms_module(host, name, release)
+            })
+        }),
         sources: names_where(host.list("/usr/src"), is_driver_source),
+        akmods_failed: release.map_or_else(Seen::default, |release| {
+            akmods_failed(host, &cache, release)
+        }),
         akmods: both(
             names_where(host.list("/usr/src/akmods"), |name| name.contains("nvidia")),
-            names_where(host.list("/var/cache/akmods"), |name| {
-                name.contains("nvidia")
-            }),
+            names_where(cache, |name| name.contains("nvidia")),
         ),
     })
+}
+
+/// akmods keeps the log of a build that failed as `VERSION-for-KERNEL.failed.log`.
+fn akmods_failed(host: &Host, cache: &Seen<Listing>, release: &str) -> Seen<Vec<BuildLog>> {
+    let mut logs = Vec::new();
+    let folders = names_where(cache.clone(), |name| name.contains("nvidia"));
+    let end = format!("-for-{release}.failed.log");
+    for folder in folders.got().into_iter().flatten() {
+        let folder = format!("/var/cache/akmods/{folder}");
+        match host.list(&folder) {
+            Seen::Got(listing) => {
+                let failed = listing.names.iter().filter(|name| name.ends_with(&end));
+                for name in failed.take(BUILD_LINES) {
+                    let log = build_log(host, &format!("{folder}/{name}"));
+                    logs.extend(log.into_got().map(|log| BuildLog {
+                        kernel: Some(release.to_owned()),
+                        ..log
+                    }));
+                }
+                if !listing.whole && logs.is_empty() {
+                    return Seen::default();
+                }
+            }
+            Seen::Absent => {}
+            unknown => return unknown.map(|_| Vec::new()),
+        }
+    }
+    folders.map(|_| logs)
+}
+
+/// The kernel that a build was for, and its first errors.
+fn build_log(host: &Host, path: &str) -> Seen<BuildLog> {
+    let kept = Cell::new(0);
+    let keep = |line: &str| {
+        let wanted = line.len() <= BUILD_LINE_LIMIT
+            && (kernel_of_log(line).is_some() || names_error(line))
+            && kept.get() <= BUILD_LINES;
+        kept.set(kept.get() + usize::from(wanted));
+        wanted
+    };
+    host.lines(path, &keep).map(|kept| BuildLog {
+        path: path.to_owned(),
+        kernel: kept.lines.iter().find_map(|line| kernel_of_log(line)),
+        errors: kept
+            .lines
+            .into_iter()
+            .filter(|line| names_error(line))
+            .take(BUILD_LINES)
+            .map(|line| line.trim().to_owned())
+            .collect(),
+    })
+}
+
+/// `DKMS make.log for nvidia-580.95.05 for kernel 6.14.0-33-generic (x86_64)`, with more words in newer versions of dkms.
+fn kernel_of_log(line: &str) -> Option<String> {
+    let (_, rest) = line.strip_prefix("DKMS ")?.split_once("make.log for ")?;
+    let (_, rest) = rest.split_once(" for kernel ")?;
+    rest.split_whitespace().next().map(str::to_owned)
+}
+
+/// A line of compilers, `make` or a shell that says what went wrong. NVIDIA's own tests of the kernel print none.
+fn names_error(line: &str) -> bool {
+    ["error:", "ERROR:", "*** "]
+        .iter()
+        .any(|mark| line.contains(mark))
+        || line.ends_with(": not found")
+        || line.ends_with(": command not found")
+        || line.contains("No space left on device")
 }
 
 fn is_driver_source(name: &str) -> bool {
@@ -390,13 +468,13 @@ fn named<T>(listing: Listing, wanted: impl Fn(&str) -> bool, of: impl Fn(&str) -
 
 /// Versions of a module. Beside them stand links to builds (`kernel-RELEASE-ARCHITECTURE`) and the module that was there
 /// before.
-fn dkms_module(host: &Host, module: &str) -> Named<DkmsVersion> {
+fn dkms_module(host: &Host, module: &str, release: Option<&str>) -> Named<DkmsVersion> {
     let folder = format!("/var/lib/dkms/{module}");
     let is_version = |name: &str| !name.starts_with("kernel-") && name != "original_module";
     host.list(&folder)
         .map(|listing| {
             named(listing, is_version, |version| {
-                dkms_version(host, &format!("{folder}/{version}"))
+                dkms_version(host, &format!("{folder}/{version}"), release)
             })
         })
         .into_got()
@@ -404,16 +482,29 @@ fn dkms_module(host: &Host, module: &str) -> Named<DkmsVersion> {
 }
 
 /// `RELEASE/ARCHITECTURE/module` holds what was built. Without a file there the build failed.
-fn dkms_version(host: &Host, folder: &str) -> DkmsVersion {
+fn dkms_version(host: &Host, folder: &str, release: Option<&str>) -> DkmsVersion {
     let is_kernel = |name: &str| !["build", "source", "log"].contains(&name);
     let Seen::Got(listing) = host.list(folder) else {
         return DkmsVersion::default();
+    };
+    // Without a link to the source dkms does not count the version as its own.
+    let conf = if listing.names.iter().any(|name| name == "source") {
+        host.exists(&format!("{folder}/source/dkms.conf"))
+    } else {
+        Seen::default()
     };
     let mut kernels = named(listing, is_kernel, |release| {
         dkms_built(host, &format!("{folder}/{release}"))
     });
     kernels.whole &= kernels.items.values().all(Option::is_some);
+    let is_built = |release: &str| kernels.items.get(release) == Some(&Some(true));
+    let log = match release {
+        Some(release) if !is_built(release) => build_log(host, &format!("{folder}/build/make.log")),
+        _ => Seen::Unasked(Why::Limit),
+    };
     DkmsVersion {
+        conf,
+        log,
         kernels: Named {
             whole: kernels.whole,
             items: kernels
@@ -638,6 +729,40 @@ mod tests {
             (3, "blacklist amdgpu")
         );
         assert!(parse_modprobe("\\\n\\\n\u{fffd}\u{1b}[0m").is_empty());
+    }
+
+    #[test]
+    fn logs_of_builds() {
+        for (line, kernel) in [
+            (
+                "DKMS make.log for nvidia-580.95.05 for kernel 6.14.0-33-generic (x86_64)",
+                Some("6.14.0-33-generic"),
+            ),
+            (
+                "DKMS (dkms-3.2.2) make.log for nvidia/580.95.05 for kernel 6.17.7-arch1-1 (x86_64)",
+                Some("6.17.7-arch1-1"),
+            ),
+            ("make.log for nvidia for kernel 6.1", None),
+            ("DKMS make.log for nvidia for kernel ", None),
+        ] {
+            assert_eq!(kernel_of_log(line).as_deref(), kernel, "{line}");
+        }
+        for line in [
+            "/var/lib/dkms/nvidia/470.256.02/build/nvidia/nv-acpi.c:84:19: error: too few arguments",
+            "make[2]: *** [scripts/Makefile.build:243: nvidia/nv.o] Error 1",
+            "*** Failed CC version check. Bailing out! ***",
+            "/bin/sh: 1: gcc-12: not found",
+            "ERROR: modpost: GPL-incompatible module nvidia.ko uses GPL-only symbol '__rcu_read_lock'",
+        ] {
+            assert!(names_error(line), "{line}");
+        }
+        for line in [
+            "  CC [M]  nvidia/nv-errors.o",
+            "warning: the compiler differs from the one used to build the kernel",
+            "",
+        ] {
+            assert!(!names_error(line), "{line}");
+        }
     }
 
     #[test]

@@ -282,6 +282,7 @@ fn read_detail(host: &Host, folder: &str, bridge: bool) -> PciDetail {
         detail.boot_vga = number(host, &at("boot_vga")).map(|first: u32| first == 1);
         detail.numa_node = number(host, &at("numa_node"));
         detail.iommu_group = host.link_name(&at("iommu_group"));
+        detail.iommu_type = word(host, &at("iommu_group/type"));
         detail.physfn = host.link_name(&at("physfn"));
         detail.bars = host
             .text(&at("resource"))

@@ -1,9 +1,11 @@
 //! Fills `facts/software.rs`: libraries, toolkits and tools, known by their files alone. Nothing is loaded or run.
 
+mod toolkits;
+
 use super::kernel;
-use crate::facts::software::{Library, Software};
+use crate::facts::software::{Library, RocmInstall, Software};
 use crate::facts::{Failure, Seen};
-use crate::host::Host;
+use crate::host::{Host, beside};
 use std::collections::BTreeMap;
 
 /// Where else than in the distribution's folder a library may be at home: while nothing is known of that place, the library
@@ -17,9 +19,11 @@ enum Home {
 }
 
 /// Libraries of interest, each with the file names under which it may be found. Packages without development files have
-/// only the name with the version.
+/// only the name with the version. Those of ROCm change that number again and again, so other numbers are looked for in the
+/// listings of the folders; that none is there is proved by the names here.
 const LIBRARIES: &[(&str, Home, &[&str])] = &[
     ("libOpenCL.so.1", Home::Distribution, &["libOpenCL.so.1"]),
+    ("libamd_smi.so", Home::Rocm, &["libamd_smi.so"]),
     (
         "libamdhip64.so",
         Home::Rocm,
@@ -93,26 +97,44 @@ const MAIN_FOLDERS: &[&str] = &[
     "/usr/lib64",
     "/usr/lib",
 ];
-/// Folders that drivers, toolkits and other systems add.
-const OTHER_FOLDERS: &[&str] = &[
+/// The same where `/lib` is no link to `/usr/lib`.
+const OLD_FOLDERS: &[&str] = &[
     "/lib/x86_64-linux-gnu",
     "/lib/aarch64-linux-gnu",
     "/lib64",
     "/lib",
+];
+/// Folders that drivers, toolkits and other systems add: nothing but their own settings brings the loader there.
+const OTHER_FOLDERS: &[&str] = &[
     "/usr/local/lib",
     "/usr/lib/x86_64-linux-gnu/nvidia/current",
     "/usr/lib/aarch64-linux-gnu/nvidia/current",
     "/usr/lib/nvidia/current",
+    // Jetson boards: the older place, and that of JetPack 6.
+    "/usr/lib/aarch64-linux-gnu/tegra",
+    "/usr/lib/aarch64-linux-gnu/nvidia",
     "/usr/local/nvidia/lib64",
     "/run/opengl-driver/lib",
+    "/run/current-system/profile/lib",
     WSL_FOLDER,
     "/opt/rocm/lib",
 ];
 const WSL_FOLDER: &str = "/usr/lib/wsl/lib";
+/// Folders of libraries for 32-bit programs, and what is looked for there: whether only these parts of a driver were
+/// installed.
+const NARROW_FOLDERS: &[&str] = &[
+    "/usr/lib/i386-linux-gnu",
+    "/usr/lib/arm-linux-gnueabihf",
+    "/usr/lib32",
+];
+const NARROW_LIBRARIES: &[&str] = &["libcuda.so.1", "libnvidia-ml.so.1"];
+/// What brings the loader to a file, as the facts say it.
+const LOADER_PATH: &str = "LD_LIBRARY_PATH";
+const LOADER_CACHE: &str = "/etc/ld.so.cache";
+const LOADER_CONFIG: &str = "/etc/ld.so.conf";
+const DEFAULT_FOLDER: &str = "default folder";
 /// Most folders that the environment or `ld.so.conf.d` may add.
 const ADDED_LIMIT: usize = 64;
-/// Most toolkits of one kind.
-const TOOLKIT_LIMIT: usize = 64;
 
 /// Programs of interest.
 const PROGRAMS: &[&str] = &[
@@ -121,6 +143,7 @@ const PROGRAMS: &[&str] = &[
     "hipcc",
     "nvcc",
     "nvidia-smi",
+    "nvidia-uninstall",
     "ollama",
     "rocm-smi",
     "rocminfo",
@@ -140,18 +163,25 @@ const PROGRAM_FOLDERS: &[&str] = &[
 
 /// Source `software`.
 pub fn software(host: &Host) -> Seen<Software> {
-    let rocm = rocm(host);
-    let folders = library_folders(host, rocm.got());
+    let rocm = toolkits::rocm(host);
+    let (cuda_toolkits, nvcc) = toolkits::cuda(host);
+    let cached = cached(host);
+    let folders = library_folders(host, cached.as_deref(), rocm.got());
     Seen::Got(Software {
         libraries: LIBRARIES
             .iter()
-            .map(|(name, home, files)| ((*name).to_owned(), library(host, &folders, *home, files)))
+            .map(|(name, home, files)| {
+                let cached = cached.as_deref().unwrap_or_default();
+                let found = library(host, &folders, cached, name, *home, files);
+                ((*name).to_owned(), found)
+            })
             .collect(),
         library_folders: folders
             .into_iter()
             .map(|folder| (folder.path, folder.there))
             .collect(),
-        cuda_toolkits: cuda_toolkits(host),
+        nvcc,
+        cuda_toolkits,
         rocm,
         programs: PROGRAMS
             .iter()
@@ -163,59 +193,171 @@ pub fn software(host: &Host) -> Seen<Software> {
 /// A folder that is asked for libraries.
 struct Folder {
     path: String,
+    /// Where its links end.
+    real: Seen<String>,
     there: Seen<()>,
+    /// What brings the loader to every file in it.
+    via: Option<&'static str>,
     /// The distribution may have its libraries here.
     main: bool,
     /// That nothing is known of it keeps a library from being proved absent.
     needed: bool,
+    /// It holds libraries for 32-bit programs.
+    narrow: bool,
+    /// Files of ROCm's libraries in it that have a number, as far as it could be listed.
+    numbered: Vec<String>,
 }
 
-/// The folders in the loader's order: its path, its configuration, its defaults, then those of drivers and toolkits. Left
-/// out: folders that do not exist, and those that are another one by a link.
-fn library_folders(host: &Host, rocm: Option<&BTreeMap<String, Seen<String>>>) -> Vec<Folder> {
+/// A library of ROCm under its name with one number, whichever.
+fn is_numbered(name: &str, home: Home, file: &str) -> bool {
+    let stem = name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.');
+    let number = file
+        .strip_prefix(stem)
+        .and_then(|rest| rest.strip_prefix('.'));
+    home == Home::Rocm
+        && number.is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+}
+
+/// Files of ROCm's libraries in a folder that have a number.
+fn numbered(host: &Host, folder: &str) -> Vec<String> {
+    let wanted = |file: &str| {
+        LIBRARIES
+            .iter()
+            .any(|(name, home, _)| is_numbered(name, *home, file))
+    };
+    host.names(folder, wanted)
+        .into_got()
+        .unwrap_or_default()
+        .names
+}
+
+/// Paths that the loader's cache has for libraries of interest that 64-bit programs can load, in its order, with the links
+/// in their folders resolved. None: it cannot be read.
+fn cached(host: &Host) -> Option<Vec<String>> {
+    let wanted = |file: &str| {
+        LIBRARIES
+            .iter()
+            .any(|(name, home, files)| files.contains(&file) || is_numbered(name, *home, file))
+    };
+    let lines = host
+        .loader_cache(&|line| line.split(' ').next().is_some_and(wanted))
+        .into_got()
+        .filter(|lines| lines.whole)?
+        .lines;
+    let mut folders: BTreeMap<&str, String> = BTreeMap::new();
+    let paths = lines
+        .iter()
+        .filter_map(|line| {
+            let (kind, path) = line.split_once(") => ")?;
+            let wide = ["x86-64", "AArch64", "64bit", "double-float"];
+            let (folder, name) = path.rsplit_once('/')?;
+            if !wide.iter().any(|word| kind.ends_with(word)) || plain_folder(folder).is_none() {
+                return None;
+            }
+            let folder = folders
+                .entry(folder)
+                .or_insert_with(|| host.real(folder).into_got().unwrap_or(folder.to_owned()));
+            Some(format!("{folder}/{name}"))
+        })
+        .take(ADDED_LIMIT)
+        .collect();
+    Some(paths)
+}
+
+/// The folders in the loader's order: its path, its cache or else its configuration, its defaults, then those of drivers
+/// and toolkits. Left out: folders that do not exist, and those that are another one by a link.
+fn library_folders(
+    host: &Host,
+    cached: Option<&[String]>,
+    rocm: Option<&BTreeMap<String, RocmInstall>>,
+) -> Vec<Folder> {
     let is_wsl = kernel::release(host)
         .got()
         .is_some_and(|release| release.to_ascii_lowercase().contains("microsoft"));
     let machine = host.system().into_got().unwrap_or_default().machine;
-    let foreign = match machine.as_str() {
-        "x86_64" => "aarch64-linux-gnu",
-        "aarch64" => "x86_64-linux-gnu",
-        _ => "no such folder",
+    let foreign: &[&str] = match machine.as_str() {
+        "x86_64" => &["aarch64-linux-gnu", "arm-linux-gnu"],
+        "aarch64" => &["x86_64-linux-gnu", "i386-linux-gnu"],
+        _ => &[],
     };
-    let mut paths = loader_path(host);
-    paths.extend(configured_folders(host));
+    let with = |via: Option<&'static str>| move |path: &&str| ((*path).to_owned(), via);
+    let mut paths: Vec<(String, Option<&'static str>)> = Vec::new();
     paths.extend(
-        MAIN_FOLDERS
-            .iter()
-            .chain(OTHER_FOLDERS)
-            .map(|path| (*path).to_owned()),
+        loader_path(host)
+            .into_iter()
+            .map(|path| (path, Some(LOADER_PATH))),
     );
+    match cached {
+        // The loader is brought to single files there; `library` knows which.
+        Some(cached) => paths.extend(
+            cached
+                .iter()
+                .filter_map(|path| Some((path.rsplit_once('/')?.0.to_owned(), None))),
+        ),
+        None => {
+            let folders = configured_folders(host).into_iter();
+            paths.extend(folders.map(|path| (path, Some(LOADER_CONFIG))));
+        }
+    }
+    let defaults = MAIN_FOLDERS.iter().chain(OLD_FOLDERS);
+    paths.extend(defaults.map(with(Some(DEFAULT_FOLDER))));
+    paths.extend(OTHER_FOLDERS.iter().map(with(None)));
     paths.extend(
         rocm.into_iter()
             .flat_map(|rocm| rocm.keys())
-            .map(|root| format!("{root}/lib")),
+            .map(|root| (format!("{root}/lib"), None)),
     );
+    paths.extend(NARROW_FOLDERS.iter().map(with(None)));
 
     let mut folders: Vec<Folder> = Vec::new();
-    let mut targets: Vec<String> = Vec::new();
-    for path in paths {
-        if path.contains(foreign) || folders.iter().any(|folder| folder.path == path) {
+    for (path, via) in paths {
+        if foreign.iter().any(|foreign| path.contains(foreign)) {
+            continue;
+        }
+        let known = |folder: &&mut Folder| folder.path == path;
+        if let Some(folder) = folders.iter_mut().find(known) {
+            folder.via = folder.via.or(via);
             continue;
         }
         let real = target(host, &path);
-        match &real {
-            Seen::Absent => continue,
-            Seen::Got(target) if targets.contains(target) => continue,
-            Seen::Got(target) => targets.push(target.clone()),
-            Seen::Unasked(_) | Seen::Failed(_) => {}
+        if real.is_absent() {
+            continue;
+        }
+        let known = |folder: &&mut Folder| real.got().is_some() && folder.real == real;
+        if let Some(folder) = folders.iter_mut().find(known) {
+            folder.via = folder.via.or(via);
+            continue;
         }
         let target = real.got().unwrap_or(&path);
+        let narrow = NARROW_FOLDERS.contains(&path.as_str());
         folders.push(Folder {
             main: MAIN_FOLDERS.contains(&target.as_str()),
             needed: is_wsl && path == WSL_FOLDER,
-            there: real.map(|_| ()),
+            numbered: if narrow {
+                Vec::new()
+            } else {
+                numbered(host, &path)
+            },
+            narrow,
+            there: real.as_ref().map(|_| ()),
+            real,
+            via,
             path,
         });
+    }
+    // Where each architecture has a folder of its own, the loader was not built to look here.
+    let has_own = |folder: &Folder| folder.path.ends_with("-linux-gnu") && folder.main;
+    if folders
+        .iter()
+        .any(|folder| has_own(folder) && folder.there.got().is_some())
+    {
+        for folder in &mut folders {
+            if folder.path.ends_with("/lib64") && folder.via == Some(DEFAULT_FOLDER) {
+                folder.via = None;
+            }
+        }
     }
     folders
 }
@@ -229,17 +371,46 @@ fn loader_path(host: &Host) -> Vec<String> {
         .collect()
 }
 
-/// Folders that `/etc/ld.so.conf.d/*.conf` names.
+/// Folders that `/etc/ld.so.conf` and the files that it includes name.
 fn configured_folders(host: &Host) -> Vec<String> {
-    let folder = "/etc/ld.so.conf.d";
+    let usual = || "include ld.so.conf.d/*.conf".to_owned();
+    let text = host.text(LOADER_CONFIG).into_got().unwrap_or_else(usual);
+    let mut folders = Vec::new();
+    for line in text.lines().take(ADDED_LIMIT) {
+        match line.trim_start().strip_prefix("include") {
+            Some(patterns) if patterns.starts_with(char::is_whitespace) => {
+                let patterns = patterns.split('#').next().unwrap_or_default();
+                for pattern in patterns.split_whitespace() {
+                    for file in included(host, &beside(LOADER_CONFIG, pattern)) {
+                        let text = host.text(&file).into_got().unwrap_or_default();
+                        folders.extend(text.lines().filter_map(plain_folder));
+                    }
+                }
+            }
+            _ => folders.extend(plain_folder(line)),
+        }
+    }
+    folders.truncate(ADDED_LIMIT);
+    folders
+}
+
+/// Files that a pattern names whose last part may hold one `*`.
+fn included(host: &Host, pattern: &str) -> Vec<String> {
+    let Some((folder, name)) = pattern.rsplit_once('/') else {
+        return Vec::new();
+    };
+    let Some((start, end)) = name.split_once('*') else {
+        return vec![pattern.to_owned()];
+    };
     let names = host.list(folder).into_got().unwrap_or_default().names;
     names
         .iter()
-        .filter(|name| name.ends_with(".conf"))
+        .filter(|name| {
+            let rest = name.strip_prefix(start);
+            rest.is_some_and(|rest| rest.ends_with(end)) && !name.starts_with('.')
+        })
         .take(ADDED_LIMIT)
-        .filter_map(|name| host.text(&format!("{folder}/{name}")).into_got())
-        .flat_map(|text| text.lines().filter_map(plain_folder).collect::<Vec<_>>())
-        .take(ADDED_LIMIT)
+        .map(|name| format!("{folder}/{name}"))
         .collect()
 }
 
@@ -260,25 +431,44 @@ fn target(host: &Host, path: &str) -> Seen<String> {
     }
 }
 
-/// Every file of a library. See `Software::libraries` for what proves that there is none.
-fn library(host: &Host, folders: &[Folder], home: Home, files: &[&str]) -> Seen<Vec<Library>> {
-    let mut found: Vec<Library> = Vec::new();
+/// Every file of a library, in the order in which the loader would take them. See `Software::libraries` for what proves
+/// that there is none.
+fn library(
+    host: &Host,
+    folders: &[Folder],
+    cached: &[String],
+    name: &str,
+    home: Home,
+    files: &[&str],
+) -> Seen<Vec<Library>> {
+    // Each with its place in the order.
+    let mut found: Vec<(usize, Library)> = Vec::new();
+    let mut any_wide = false;
     let mut failure: Option<Failure> = None;
     let mut unknown = false;
     let mut all_answered = true;
     let mut main_folder_answered = false;
     for folder in folders {
+        if folder.narrow && !NARROW_LIBRARIES.contains(&name) {
+            continue;
+        }
         let mut folder_answered = true;
-        for file in files {
+        let numbered = folder
+            .numbered
+            .iter()
+            .map(String::as_str)
+            .filter(|file| !files.contains(file) && is_numbered(name, home, file));
+        for file in files.iter().copied().chain(numbered) {
             let path = format!("{}/{file}", folder.path);
             match target(host, &path) {
-                Seen::Got(target) => found.push(Library {
-                    path,
-                    bytes: host
-                        .stat(&target)
-                        .and_then(|stat| stat.size.map_or_else(Seen::default, Seen::Got)),
-                    target: Seen::Got(target),
-                }),
+                Seen::Got(target) => {
+                    let (order, via) = way_to(folder, file, cached);
+                    let library = library_file(host, name, path, target, via);
+                    let is_narrow =
+                        folder.narrow || library.elf.got().is_some_and(|elf| elf.class == 32);
+                    any_wide |= !is_narrow;
+                    found.push((order, library));
+                }
                 Seen::Absent => {}
                 Seen::Unasked(_) => folder_answered = false,
                 Seen::Failed(why) => {
@@ -287,16 +477,65 @@ fn library(host: &Host, folders: &[Folder], home: Home, files: &[&str]) -> Seen<
                 }
             }
         }
+        if folder.narrow {
+            continue;
+        }
         let needed = folder.needed || (home == Home::Rocm && folder.path.starts_with("/opt/rocm"));
         unknown |= needed && !folder_answered;
         all_answered &= folder_answered;
         main_folder_answered |= folder_answered && folder.main && folder.there.got().is_some();
     }
-    match (found.is_empty(), failure) {
-        (false, _) => Seen::Got(found),
-        (true, Some(why)) => Seen::Failed(why),
-        (true, None) if (main_folder_answered || all_answered) && !unknown => Seen::Absent,
-        (true, None) => Seen::default(),
+    found.sort_by_key(|(order, _)| *order);
+    let found: Vec<Library> = found.into_iter().map(|(_, library)| library).collect();
+    let proved = (main_folder_answered || all_answered) && !unknown;
+    match failure {
+        // What only 32-bit programs can load does not prove that there is nothing else.
+        _ if any_wide => Seen::Got(found),
+        Some(why) => Seen::Failed(why),
+        None if !proved => Seen::default(),
+        None if found.is_empty() => Seen::Absent,
+        None => Seen::Got(found),
+    }
+}
+
+/// What brings the loader to a file, and the place of that in the loader's order: its path, its cache or configuration, its
+/// default folders, nothing at all.
+fn way_to(folder: &Folder, file: &str, cached: &[String]) -> (usize, Option<&'static str>) {
+    let in_cache = || {
+        let path = format!("{}/{file}", folder.real.got()?);
+        cached.iter().position(|cached| *cached == path)
+    };
+    match folder.via {
+        Some(LOADER_PATH) => (0, folder.via),
+        Some(LOADER_CONFIG) => (1, folder.via),
+        via => match in_cache() {
+            Some(place) => (1 + place, Some(LOADER_CACHE)),
+            None if via.is_some() => (usize::MAX - 1, via),
+            None => (usize::MAX, None),
+        },
+    }
+}
+
+fn library_file(
+    host: &Host,
+    name: &str,
+    path: String,
+    target: String,
+    via: Option<&str>,
+) -> Library {
+    let of_nvidia = name.starts_with("libcuda.") || name.starts_with("libnvidia-");
+    Library {
+        path,
+        bytes: host
+            .stat(&target)
+            .and_then(|stat| stat.size.map_or_else(Seen::default, Seen::Got)),
+        via: via.map(str::to_owned),
+        elf: if of_nvidia {
+            host.elf(&target)
+        } else {
+            Seen::default()
+        },
+        target: Seen::Got(target),
     }
 }
 
@@ -324,173 +563,10 @@ fn first_known<T>(answers: impl Iterator<Item = Seen<T>>) -> Seen<T> {
     result
 }
 
-/// Versions by the folder of the installation; without one, why it is not known whether there is any.
-type Installations = Seen<BTreeMap<String, Seen<String>>>;
-
-/// Folders whose names begin so, and those to which the usual links lead, sorted; and why others may be there.
-fn roots(
-    host: &Host,
-    folder: &str,
-    start: &str,
-    links: &[&str],
-) -> (Vec<String>, Option<Installations>) {
-    let listing = host.list(folder);
-    let mut roots: Vec<String> = listing
-        .got()
-        .into_iter()
-        .flat_map(|listing| &listing.names)
-        .filter(|name| name.starts_with(start))
-        .map(|name| format!("{folder}/{name}"))
-        .collect();
-    let mut unknown = match listing {
-        Seen::Got(listing) => (!listing.whole).then(Seen::default),
-        Seen::Absent => None,
-        other => Some(other.map(|_| BTreeMap::new())),
-    };
-    for link in links {
-        match host.real(link) {
-            Seen::Got(target) => roots.push(target),
-            Seen::Absent => {}
-            other => unknown = unknown.or_else(|| Some(other.map(|_| BTreeMap::new()))),
-        }
-    }
-    roots.sort();
-    roots.dedup();
-    roots.truncate(TOOLKIT_LIMIT);
-    (roots, unknown)
-}
-
-fn cuda_toolkits(host: &Host) -> Installations {
-    // The first link mostly leads to one of the folders; Arch and Debian have folders of their own.
-    let links = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"];
-    let (candidates, unknown) = roots(host, "/usr/local", "cuda-", &links);
-    let mut toolkits = BTreeMap::new();
-    for path in candidates {
-        match cuda_version(host, &path) {
-            Some(version) => {
-                toolkits.insert(path, version);
-            }
-            // Other packages put single libraries into such folders.
-            None if host.exists(&format!("{path}/bin/nvcc")).is_absent() => {}
-            None => {
-                toolkits.insert(path, Seen::default());
-            }
-        }
-    }
-    match unknown {
-        _ if !toolkits.is_empty() => Seen::Got(toolkits),
-        Some(why) => why,
-        None => Seen::Absent,
-    }
-}
-
-/// What the toolkit's version file says. None: it has none.
-fn cuda_version(host: &Host, folder: &str) -> Option<Seen<String>> {
-    let json = host
-        .text(&format!("{folder}/version.json"))
-        .and_then(|text| parse_cuda_json(&text));
-    if !json.is_absent() && json != Seen::default() {
-        return Some(json);
-    }
-    let text = host
-        .text(&format!("{folder}/version.txt"))
-        .and_then(|text| parse_cuda_text(&text));
-    (!text.is_absent() && text != Seen::default()).then_some(text)
-}
-
-fn parse_cuda_json(text: &str) -> Seen<String> {
-    serde_json::from_str::<serde_json::Value>(text)
-        .ok()
-        .and_then(|json| Some(json.get("cuda")?.get("version")?.as_str()?.to_owned()))
-        .filter(|version| is_version(version))
-        .map_or_else(|| Seen::error("names no CUDA version"), Seen::Got)
-}
-
-/// `CUDA Version 10.2.89`.
-fn parse_cuda_text(text: &str) -> Seen<String> {
-    text.split_whitespace()
-        .next_back()
-        .filter(|version| is_version(version))
-        .map_or_else(
-            || Seen::error("names no CUDA version"),
-            |version| Seen::Got(version.to_owned()),
-        )
-}
-
-/// Begins with a digit and is short and plain.
-fn is_version(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_digit())
-        && text.len() <= 64
-        && text.chars().all(|character| character.is_ascii_graphic())
-}
-
-fn rocm(host: &Host) -> Installations {
-    let (roots, unknown) = roots(host, "/opt", "rocm-", &["/opt/rocm"]);
-    let installations: BTreeMap<String, Seen<String>> = roots
-        .into_iter()
-        .map(|root| {
-            let version = host
-                .text(&format!("{root}/.info/version"))
-                .and_then(|text| parse_rocm_version(&text));
-            (root, version)
-        })
-        .collect();
-    match unknown {
-        _ if !installations.is_empty() => Seen::Got(installations),
-        Some(why) => why,
-        None => Seen::Absent,
-    }
-}
-
-/// `7.2.1-112`: the number behind the dash is the build's.
-fn parse_rocm_version(text: &str) -> Seen<String> {
-    text.split_whitespace()
-        .next()
-        .and_then(|word| word.split('-').next())
-        .filter(|version| is_version(version))
-        .map_or_else(
-            || Seen::error("names no ROCm version"),
-            |version| Seen::Got(version.to_owned()),
-        )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::facts::Why;
-
-    #[test]
-    fn cuda_versions() {
-        assert_eq!(
-            parse_cuda_json(r#"{ "cuda" : { "name" : "CUDA SDK", "version" : "12.8.1" } }"#),
-            Seen::Got("12.8.1".to_owned())
-        );
-        for bad in [
-            "",
-            "{}",
-            "[1]",
-            r#"{"cuda":{"version":12}}"#,
-            r#"{"cuda":{"version":"\u001b[0m"}}"#,
-        ] {
-            assert!(parse_cuda_json(bad).is_unknown(), "{bad}");
-        }
-        assert_eq!(
-            parse_cuda_text("CUDA Version 10.2.89\n"),
-            Seen::Got("10.2.89".to_owned())
-        );
-        assert!(parse_cuda_text("CUDA Version").is_unknown());
-    }
-
-    #[test]
-    fn rocm_versions() {
-        assert_eq!(
-            parse_rocm_version("7.2.1-112\n"),
-            Seen::Got("7.2.1".to_owned())
-        );
-        assert_eq!(parse_rocm_version("10.0.0"), Seen::Got("10.0.0".to_owned()));
-        assert!(parse_rocm_version("").is_unknown());
-        assert!(parse_rocm_version("\u{fffd}").is_unknown());
-    }
 
     #[test]
     fn folders_of_the_loader() {

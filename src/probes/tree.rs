@@ -2,6 +2,7 @@
 
 use crate::facts::environment::ProcessUser;
 use crate::facts::module_files::ModInfo;
+use crate::facts::software::Elf;
 use crate::facts::{Failure, Seen};
 use crate::host::redact::Redactor;
 use crate::host::{Host, Listing, Options, Source, Stat, System};
@@ -237,6 +238,7 @@ impl Source for Tree {
                 Some(names) => Seen::Got(Listing {
                     names: names.iter().cloned().collect(),
                     whole: self.proved,
+                    kept: false,
                 }),
                 None => Seen::Failed(Failure::errno("ENOTDIR")),
             })
@@ -253,8 +255,20 @@ impl Source for Tree {
         self.note("real", path);
         self.walk(path, true)
     }
-    fn stat(&self, _: &str) -> Seen<Stat> {
-        Seen::default()
+    fn stat(&self, path: &str) -> Seen<Stat> {
+        self.walk(path, false).map(|path| {
+            let bytes = self.files.get(&path);
+            let kind = match bytes {
+                Some(_) => "file",
+                None if self.links.contains_key(&path) => "link",
+                None => "dir",
+            };
+            Stat {
+                kind: kind.to_owned(),
+                size: bytes.map(|bytes| bytes.len() as u64),
+                ..Stat::default()
+            }
+        })
     }
     fn open(&self, _: &str) -> Seen<String> {
         Seen::default()
@@ -266,6 +280,9 @@ impl Source for Tree {
         Seen::default()
     }
     fn modinfo(&self, _: &str) -> Seen<ModInfo> {
+        Seen::default()
+    }
+    fn elf(&self, _: &str) -> Seen<Elf> {
         Seen::default()
     }
     fn env(&self, _: &str) -> Seen<String> {

@@ -1,0 +1,787 @@
+//! Fills `facts/packages.rs`: the package databases, and where packages come from. dpkg and pacman keep files that anybody
+//! may read; rpm's database has no stable form, so rpm itself is asked.
+
+use crate::facts::packages::{Package, Packages, Pin, Repository, is_of_interest};
+use crate::facts::{Named, Seen};
+use crate::host::Host;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+const DPKG_STATUS: &str = "/var/lib/dpkg/status";
+const PACMAN_FOLDER: &str = "/var/lib/pacman/local";
+const RPM_FOLDERS: &[&str] = &["/usr/lib/sysimage/rpm", "/var/lib/rpm"];
+/// Most packages that are kept, and most files of one folder that are read.
+const PACKAGE_LIMIT: usize = 8192;
+const FILE_LIMIT: usize = 512;
+
+/// What names a repository of a GPU vendor, or one that packages its drivers.
+const VENDOR_REPOSITORIES: &[&str] = &[
+    "nvidia",
+    "cuda",
+    "radeon.com",
+    "amd.com",
+    "amdgpu",
+    "rocm",
+    "repositories.intel.com",
+    "repos.intel.com",
+    "intel-graphics",
+    "graphics-drivers",
+    "rpmfusion",
+    "negativo17",
+];
+
+type Installed = Named<Vec<Package>>;
+
+/// Source `packages`.
+pub fn packages(host: &Host) -> Seen<Packages> {
+    let mut answered: Option<(&str, Seen<Installed>)> = None;
+    let mut unknown: Option<Seen<Installed>> = None;
+    for (manager, ask) in [
+        ("dpkg", dpkg as fn(&Host) -> Seen<Installed>),
+        ("pacman", pacman),
+        ("rpm", rpm),
+    ] {
+        match ask(host) {
+            // A tool of another distribution may be installed, with an empty database.
+            Seen::Got(installed) => {
+                let is_used = !installed.items.is_empty();
+                if is_used || answered.is_none() {
+                    answered = Some((manager, Seen::Got(installed)));
+                }
+                if is_used {
+                    break;
+                }
+            }
+            Seen::Absent => {}
+            other => {
+                unknown.get_or_insert(other);
+            }
+        }
+    }
+    // An empty database beside one that did not answer is probably not the one that counts.
+    let (manager, installed) = match (answered, unknown) {
+        (Some((_, Seen::Got(installed))), Some(unknown)) if installed.items.is_empty() => {
+            (None, unknown)
+        }
+        (Some((manager, installed)), _) => (Some(manager.to_owned()), installed),
+        (None, unknown) => (None, unknown.unwrap_or(Seen::Absent)),
+    };
+    Seen::Got(Packages {
+        manager,
+        installed,
+        repositories: repositories(host),
+        pins: pins(host),
+    })
+}
+
+fn add(installed: &mut Installed, name: &str, package: Package) {
+    let known = installed.items.len();
+    match installed.items.get_mut(name) {
+        Some(packages) if packages.len() < FILE_LIMIT => packages.push(package),
+        None if known < PACKAGE_LIMIT => {
+            installed.items.insert(name.to_owned(), vec![package]);
+        }
+        _ => installed.whole = false,
+    }
+}
+
+fn dpkg(host: &Host) -> Seen<Installed> {
+    let status = stanzas(host, DPKG_STATUS);
+    if status.is_absent() {
+        return status_folder(host);
+    }
+    status.map(|(lines, whole)| {
+        let mut installed = Named {
+            whole,
+            ..Named::default()
+        };
+        add_stanzas(&mut installed, &lines);
+        installed
+    })
+}
+
+/// Images without a package manager keep the stanzas of their packages in files of their own.
+fn status_folder(host: &Host) -> Seen<Installed> {
+    let folder = format!("{DPKG_STATUS}.d");
+    host.list(&folder).map(|listing| {
+        let files = listing
+            .names
+            .iter()
+            .filter(|name| !name.ends_with(".md5sums"));
+        let mut installed = Named {
+            whole: listing.whole && files.clone().count() <= FILE_LIMIT,
+            ..Named::default()
+        };
+        for name in files.take(FILE_LIMIT) {
+            match stanzas(host, &format!("{folder}/{name}")) {
+                Seen::Got((lines, whole)) => {
+                    installed.whole &= whole;
+                    add_stanzas(&mut installed, &lines);
+                }
+                _ => installed.whole = false,
+            }
+        }
+        installed
+    })
+}
+
+/// Of the stanzas of packages of interest the lines that matter, with the empty lines between them.
+fn stanzas(host: &Host, path: &str) -> Seen<(Vec<String>, bool)> {
+    let inside = Cell::new(false);
+    let keep = |line: &str| {
+        if let Some(name) = line.strip_prefix("Package: ") {
+            inside.set(is_of_interest(name.trim()));
+        }
+        let wanted = ["Package: ", "Status: ", "Architecture: ", "Version: "];
+        let kept =
+            inside.get() && (line.is_empty() || wanted.iter().any(|word| line.starts_with(word)));
+        if line.is_empty() {
+            inside.set(false);
+        }
+        kept
+    };
+    host.lines(path, &keep).map(|kept| (kept.lines, kept.whole))
+}
+
+fn add_stanzas(installed: &mut Installed, lines: &[String]) {
+    for stanza in lines.split(|line| line.is_empty()) {
+        let field = |name: &str| {
+            stanza
+                .iter()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+                .map(str::trim)
+        };
+        let Some(name) = field("Package").filter(|name| is_of_interest(name)) else {
+            continue;
+        };
+        // What is wanted, whether it has to be installed anew, and what is.
+        let status: Vec<&str> = field("Status")
+            .unwrap_or("install ok installed")
+            .split(' ')
+            .collect();
+        let (Some(version), [wanted, _, state]) = (field("Version"), &status[..]) else {
+            // Removed without a trace, but for the name.
+            continue;
+        };
+        let package = Package {
+            version: version.to_owned(),
+            architecture: field("Architecture").map(str::to_owned),
+            state: (*state).to_owned(),
+            held: *wanted == "hold",
+        };
+        add(installed, name, package);
+    }
+}
+
+/// Each package has a folder `NAME-VERSION-RELEASE`.
+fn pacman(host: &Host) -> Seen<Installed> {
+    host.list(PACMAN_FOLDER).map(|listing| {
+        let ignored = ignored_by_pacman(host);
+        let mut installed = Named {
+            whole: listing.whole,
+            ..Named::default()
+        };
+        for folder in &listing.names {
+            let Some((name, version)) = name_and_version(folder) else {
+                continue;
+            };
+            if is_of_interest(name) {
+                let package = Package {
+                    version: version.to_owned(),
+                    architecture: None,
+                    state: "installed".to_owned(),
+                    held: ignored.iter().any(|ignored| ignored == name),
+                };
+                add(&mut installed, name, package);
+            }
+        }
+        installed
+    })
+}
+
+/// `NAME-VERSION-RELEASE`, taken apart from its end: the name may hold dashes.
+fn name_and_version(text: &str) -> Option<(&str, &str)> {
+    let (before, _release) = text.rsplit_once('-')?;
+    let (name, _version) = before.rsplit_once('-')?;
+    (!name.is_empty()).then(|| (name, &text[name.len() + 1..]))
+}
+
+fn ignored_by_pacman(host: &Host) -> Vec<String> {
+    let key = |line: &str| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "IgnorePkg").then(|| value.split('#').next().unwrap_or_default().to_owned())
+    };
+    let lines = host.lines("/etc/pacman.conf", &|line| key(line).is_some());
+    lines
+        .into_got()
+        .unwrap_or_default()
+        .lines
+        .iter()
+        .filter_map(|line| key(line))
+        .flat_map(|names| {
+            names
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn rpm(host: &Host) -> Seen<Installed> {
+    if RPM_FOLDERS
+        .iter()
+        .all(|folder| host.exists(folder).is_absent())
+    {
+        return Seen::Absent;
+    }
+    let keep = |line: &str| rpm_package(line).is_some();
+    host.run(&["rpm", "-qa"], &keep).and_then(|output| {
+        if output.rc != 0 {
+            return Seen::error(format!("rpm ended with {}", output.rc));
+        }
+        let mut installed = Named {
+            whole: output.whole,
+            ..Named::default()
+        };
+        for line in &output.lines {
+            if let Some((name, package)) = rpm_package(line) {
+                add(&mut installed, name, package);
+            }
+        }
+        Seen::Got(installed)
+    })
+}
+
+/// `NAME-VERSION-RELEASE.ARCHITECTURE` of a package of interest.
+fn rpm_package(line: &str) -> Option<(&str, Package)> {
+    let (before, architecture) = line.trim().rsplit_once('.')?;
+    let (name, version) = name_and_version(before)?;
+    let package = Package {
+        version: version.to_owned(),
+        architecture: Some(architecture.to_owned()),
+        state: "installed".to_owned(),
+        held: false,
+    };
+    is_of_interest(name).then_some((name, package))
+}
+
+/// How a file names repositories.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `deb [options] URL SUITE COMPONENT ...`.
+    OneLine,
+    /// Fields of stanzas: `URIs:`, `Suites:`, `Enabled:`.
+    Stanzas,
+    /// Sections of an ini file: `baseurl=`, `enabled=`.
+    Sections,
+}
+
+fn repositories(host: &Host) -> Named<Vec<Repository>> {
+    let mut files = vec![("/etc/apt/sources.list".to_owned(), Form::OneLine)];
+    let mut found = Named {
+        whole: true,
+        ..Named::default()
+    };
+    for (folder, end, form) in [
+        ("/etc/apt/sources.list.d", ".list", Form::OneLine),
+        ("/etc/apt/sources.list.d", ".sources", Form::Stanzas),
+        ("/etc/yum.repos.d", ".repo", Form::Sections),
+        ("/etc/zypp/repos.d", ".repo", Form::Sections),
+    ] {
+        let (names, whole) = files_of(host, folder);
+        found.whole &= whole;
+        let names = names.into_iter().filter(|name| name.ends_with(end));
+        files.extend(names.map(|name| (format!("{folder}/{name}"), form)));
+    }
+    for (path, form) in files {
+        match repositories_of(host, &path, form) {
+            Seen::Got((repositories, whole)) => {
+                found.whole &= whole;
+                if !repositories.is_empty() {
+                    found.items.insert(path, repositories);
+                }
+            }
+            Seen::Absent => {}
+            _ => found.whole = false,
+        }
+    }
+    found
+}
+
+/// Names in a folder of settings, and whether these are all.
+fn files_of(host: &Host, folder: &str) -> (Vec<String>, bool) {
+    match host.list(folder) {
+        Seen::Got(mut listing) => {
+            let whole = listing.whole && listing.names.len() <= FILE_LIMIT;
+            listing.names.truncate(FILE_LIMIT);
+            (listing.names, whole)
+        }
+        Seen::Absent => (Vec::new(), true),
+        _ => (Vec::new(), false),
+    }
+}
+
+fn names_vendor(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    VENDOR_REPOSITORIES.iter().any(|word| text.contains(word))
+}
+
+/// The repositories of GPU vendors that a file names. Lines about others never leave the door: they may name servers that
+/// are nobody's business.
+fn repositories_of(host: &Host, path: &str, form: Form) -> Seen<(Vec<Repository>, bool)> {
+    // Inside a section of a vendor.
+    let inside = Cell::new(false);
+    let keep = |line: &str| {
+        let (key, value) = setting(line);
+        match form {
+            Form::OneLine => line.trim_start().starts_with("deb") && names_vendor(line),
+            Form::Stanzas => match key.as_str() {
+                "uris" => names_vendor(value),
+                "suites" | "enabled" => true,
+                _ => line.trim().is_empty(),
+            },
+            Form::Sections => {
+                if line.starts_with('[') {
+                    inside.set(names_vendor(line));
+                    return inside.get();
+                }
+                let names = is_url_key(&key) && names_vendor(value);
+                inside.set(inside.get() || names);
+                names || inside.get() && key == "enabled"
+            }
+        }
+    };
+    host.lines(path, &keep).map(|kept| {
+        let repositories = match form {
+            Form::OneLine => kept
+                .lines
+                .iter()
+                .filter_map(|line| one_line(line))
+                .collect(),
+            Form::Stanzas => kept
+                .lines
+                .split(|line| line.trim().is_empty())
+                .flat_map(stanza)
+                .collect(),
+            Form::Sections => sections(&kept.lines),
+        };
+        (repositories, kept.whole)
+    })
+}
+
+/// `KEY: VALUE` or `KEY=VALUE`, the key in small letters.
+fn setting(line: &str) -> (String, &str) {
+    let (key, value) = line.split_once([':', '=']).unwrap_or((line, ""));
+    (key.trim().to_ascii_lowercase(), value.trim())
+}
+
+fn is_url_key(key: &str) -> bool {
+    ["baseurl", "mirrorlist", "metalink"].contains(&key)
+}
+
+fn is_no(value: &str) -> bool {
+    ["0", "no", "false", "off"].contains(&value.to_ascii_lowercase().as_str())
+}
+
+fn one_line(line: &str) -> Option<Repository> {
+    // Options stand in brackets before the address and may hold blanks.
+    let rest = match (line.find('['), line.find(']')) {
+        (Some(start), Some(end)) if start < end => &line[end + 1..],
+        _ => line.trim_start().split_once(char::is_whitespace)?.1,
+    };
+    let mut words = rest.split_whitespace();
+    Some(Repository {
+        url: without_login(words.next()?),
+        suite: words.next().map(str::to_owned),
+        enabled: true,
+    })
+}
+
+fn stanza(lines: &[String]) -> Vec<Repository> {
+    let value = |name: &str| {
+        let mut settings = lines.iter().map(|line| setting(line));
+        settings
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value)
+    };
+    let urls = value("uris").unwrap_or_default().split_whitespace();
+    urls.filter(|url| names_vendor(url))
+        .map(|url| Repository {
+            url: without_login(url),
+            suite: value("suites").map(str::to_owned),
+            enabled: !value("enabled").is_some_and(is_no),
+        })
+        .collect()
+}
+
+fn sections(lines: &[String]) -> Vec<Repository> {
+    let mut found: Vec<Repository> = Vec::new();
+    let mut enabled = true;
+    // The one of the section at hand.
+    let mut current = false;
+    for line in lines {
+        let (key, value) = setting(line);
+        if line.starts_with('[') {
+            (enabled, current) = (true, false);
+        } else if is_url_key(&key) && names_vendor(value) {
+            // The head of this section named no vendor and is not here.
+            enabled |= current;
+            found.push(Repository {
+                url: without_login(value),
+                suite: None,
+                enabled,
+            });
+            current = true;
+        } else if key == "enabled" {
+            enabled = !is_no(value);
+            if let Some(last) = found.last_mut().filter(|_| current) {
+                last.enabled = enabled;
+            }
+        }
+    }
+    found
+}
+
+/// Host and path of an address. Of a query only which repository is meant stays.
+fn without_login(url: &str) -> String {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (scheme, rest),
+        None => url.split_once(':').unwrap_or(("", url)),
+    };
+    if scheme == "file" {
+        return format!("file:/{}", rest.trim_start_matches('/'));
+    }
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let query = query.split('&').find(|part| part.starts_with("repo="));
+    let path = path.trim_end_matches('/');
+    let mut url = [host, path].join("/");
+    if let Some(query) = query {
+        url = format!("{url}?{query}");
+    }
+    url.trim_end_matches('/').to_owned()
+}
+
+fn pins(host: &Host) -> Named<Vec<Pin>> {
+    let folder = "/etc/apt/preferences.d";
+    let (names, whole) = files_of(host, folder);
+    let mut found = Named {
+        whole,
+        items: BTreeMap::new(),
+    };
+    let files = names.iter().map(|name| format!("{folder}/{name}"));
+    for path in files.chain(["/etc/apt/preferences".to_owned()]) {
+        match pins_of(host, &path) {
+            Seen::Got((pins, whole)) => {
+                found.whole &= whole;
+                if !pins.is_empty() {
+                    found.items.insert(path, pins);
+                }
+            }
+            Seen::Absent => {}
+            _ => found.whole = false,
+        }
+    }
+    found
+}
+
+/// Where packages of GPU software are pinned, or a vendor's repository is.
+fn pins_of(host: &Host, path: &str) -> Seen<(Vec<Pin>, bool)> {
+    let of_packages = |names: &str| {
+        names
+            .split_whitespace()
+            .any(|name| is_of_interest(name) && name != "*")
+    };
+    let inside = Cell::new(false);
+    let keep = |line: &str| {
+        let (key, value) = setting(line);
+        match key.as_str() {
+            "package" => {
+                inside.set(of_packages(value));
+                inside.get() || value == "*"
+            }
+            "pin" => names_vendor(value) || inside.get() && !value.starts_with("origin"),
+            "pin-priority" => true,
+            _ => line.trim().is_empty(),
+        }
+    };
+    host.lines(path, &keep).map(|kept| {
+        let pins = kept
+            .lines
+            .split(|line| line.trim().is_empty())
+            .filter_map(|stanza| {
+                let value = |name: &str| {
+                    let mut settings = stanza.iter().map(|line| setting(line));
+                    settings
+                        .find(|(key, _)| key == name)
+                        .map(|(_, value)| value)
+                };
+                let (packages, pin) = (value("package")?, value("pin")?);
+                Some(Pin {
+                    packages: packages.to_owned(),
+                    pin: pin.to_owned(),
+                    priority: value("pin-priority")?.parse().ok()?,
+                })
+            })
+            .collect();
+        (pins, kept.whole)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Tree;
+    use super::*;
+
+    fn ask(tree: &Tree) -> Packages {
+        tree.ask(packages).into_got().expect("an answer")
+    }
+
+    #[test]
+    fn dpkg_has_states_and_several_architectures() {
+        let mut tree = Tree::proved();
+        tree.file(
+            DPKG_STATUS,
+            "Package: libc6\nStatus: install ok installed\nVersion: 2.39\n\n\
+             Package: libcuda1\nStatus: hold ok installed\nArchitecture: amd64\nMulti-Arch: same\nVersion: 535.1-1\n\
+             Description: x\n Status: not a field\n\n\
+             Package: libcuda1\nStatus: install ok half-configured\nArchitecture: i386\nVersion: 535.1-1\n\n\
+             Package: nvidia-smi\nStatus: deinstall ok config-files\nArchitecture: amd64\nVersion: 525.1-1\n\n\
+             Package: nvidia-gone\nStatus: purge ok not-installed\nArchitecture: amd64\n",
+        );
+        let packages = ask(&tree);
+        assert_eq!(packages.manager.as_deref(), Some("dpkg"));
+        let installed = packages.installed.into_got().expect("packages");
+        assert!(installed.whole);
+        assert_eq!(
+            installed.items.keys().collect::<Vec<_>>(),
+            ["libcuda1", "nvidia-smi"]
+        );
+        let libcuda = &installed.items["libcuda1"];
+        let states: Vec<_> = libcuda
+            .iter()
+            .map(|one| (one.architecture.as_deref(), one.state.as_str(), one.held))
+            .collect();
+        assert_eq!(
+            states,
+            [
+                (Some("amd64"), "installed", true),
+                (Some("i386"), "half-configured", false)
+            ]
+        );
+        assert_eq!(installed.items["nvidia-smi"][0].state, "config-files");
+    }
+
+    #[test]
+    fn stanzas_in_files_of_their_own() {
+        let mut tree = Tree::proved();
+        tree.file(
+            "/var/lib/dpkg/status.d/cuda-cudart-12-4",
+            "Package: cuda-cudart-12-4\nVersion: 12.4.127-1\nArchitecture: amd64\n",
+        );
+        tree.file("/var/lib/dpkg/status.d/cuda-cudart-12-4.md5sums", "0 usr\n");
+        let installed = ask(&tree).installed.into_got().expect("packages");
+        assert!(installed.whole);
+        let package = &installed.items["cuda-cudart-12-4"][0];
+        assert_eq!(
+            (package.version.as_str(), package.state.as_str()),
+            ("12.4.127-1", "installed")
+        );
+    }
+
+    #[test]
+    fn pacman_keeps_folders() {
+        let mut tree = Tree::proved();
+        for name in ["nvidia-utils-580.95.05-5", "mesa-1:25.2.4-1", "bash-5.3-1"] {
+            tree.file(&format!("{PACMAN_FOLDER}/{name}/desc"), "");
+        }
+        tree.file(&format!("{PACMAN_FOLDER}/ALPM_DB_VERSION"), "9\n");
+        tree.file(
+            "/etc/pacman.conf",
+            "[options]\nIgnorePkg = linux nvidia-utils # x\n#IgnorePkg = mesa\n",
+        );
+        let packages = ask(&tree);
+        assert_eq!(packages.manager.as_deref(), Some("pacman"));
+        let installed = packages.installed.into_got().expect("packages").items;
+        let seen: Vec<_> = installed
+            .iter()
+            .map(|(name, one)| (name.as_str(), one[0].version.as_str(), one[0].held))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("mesa", "1:25.2.4-1", false),
+                ("nvidia-utils", "580.95.05-5", true)
+            ]
+        );
+    }
+
+    #[test]
+    fn names_of_rpm_packages_end_where_the_version_begins() {
+        for (line, name, version, architecture) in [
+            (
+                "kmod-nvidia-6.17.8-200.fc42.x86_64-580.119.02-1.fc42.x86_64",
+                "kmod-nvidia-6.17.8-200.fc42.x86_64",
+                "580.119.02-1.fc42",
+                "x86_64",
+            ),
+            (
+                "kernel-6.17.8-200.fc42.x86_64",
+                "kernel",
+                "6.17.8-200.fc42",
+                "x86_64",
+            ),
+            (
+                "linux-firmware-20250808-1.fc42.noarch",
+                "linux-firmware",
+                "20250808-1.fc42",
+                "noarch",
+            ),
+        ] {
+            let (found, package) = rpm_package(line).expect(line);
+            assert_eq!((found, package.version.as_str()), (name, version));
+            assert_eq!(package.architecture.as_deref(), Some(architecture));
+        }
+        for other in [
+            "",
+            "kernel",
+            "kernel.x86_64",
+            "gpg-pubkey-105ef944-65ca83d1",
+            "bash-5.2-1.x86_64",
+        ] {
+            assert!(rpm_package(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_empty_database_of_another_manager_does_not_hide_the_right_one() {
+        let mut tree = Tree::proved();
+        tree.file(DPKG_STATUS, "");
+        tree.file(&format!("{PACMAN_FOLDER}/linux-6.17.5.arch1-1/desc"), "");
+        assert_eq!(ask(&tree).manager.as_deref(), Some("pacman"));
+        // rpm cannot be asked here.
+        let mut tree = Tree::proved();
+        tree.file(DPKG_STATUS, "");
+        tree.file("/var/lib/rpm/rpmdb.sqlite", "");
+        let packages = ask(&tree);
+        assert!(packages.manager.is_none() && packages.installed.is_unknown());
+        let nothing = ask(&Tree::proved());
+        assert!(nothing.installed.is_absent() && nothing.repositories.whole);
+        let unknown = ask(&Tree::default());
+        assert!(unknown.installed.is_unknown() && !unknown.repositories.whole);
+    }
+
+    #[test]
+    fn repositories_of_vendors_without_logins() {
+        let mut tree = Tree::proved();
+        tree.file(
+            "/etc/apt/sources.list",
+            "deb http://deb.debian.org/debian bookworm main\n# deb https://repo.radeon.com/old x\n",
+        );
+        tree.file(
+            "/etc/apt/sources.list.d/rocm.list",
+            "deb [arch=amd64 signed-by=/etc/apt/keyrings/rocm.gpg] https://me:secret@repo.radeon.com/rocm/apt/6.4/ noble main\n\
+             deb https://apt.corp.example/rocm.d noble main\n",
+        );
+        tree.file(
+            "/etc/apt/sources.list.d/cuda.sources",
+            "Types: deb\nURIs: file:///var/cuda-repo-ubuntu2404-12-8-local https://mirror.corp.example/x\nSuites: /\nEnabled: no\n\n\
+             Types: deb\nURIs: https://archive.corp.example\nSuites: noble\n",
+        );
+        tree.file(
+            "/etc/yum.repos.d/all.repo",
+            "[corp]\nbaseurl=https://corp.example/x\nenabled=0\n[cuda-rhel9]\nname=cuda\nenabled=0\nbaseurl = https://developer.download.nvidia.com/compute/cuda/repos/rhel9/x86_64\n\
+             [x]\nmetalink=https://mirrors.rpmfusion.org/metalink?repo=nonfree-fedora-42&arch=x86_64\n[other]\nenabled=0\n",
+        );
+        let (host, _) = tree.host(crate::host::Options::default());
+        let host = host.recording();
+        let seen = packages(&host).into_got().expect("an answer").repositories;
+        assert!(seen.whole);
+        let rows: Vec<_> = seen
+            .items
+            .values()
+            .flatten()
+            .map(|one| (one.url.as_str(), one.suite.as_deref(), one.enabled))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                (
+                    "file:/var/cuda-repo-ubuntu2404-12-8-local",
+                    Some("/"),
+                    false
+                ),
+                ("repo.radeon.com/rocm/apt/6.4", Some("noble"), true),
+                ("apt.corp.example/rocm.d", Some("noble"), true),
+                (
+                    "developer.download.nvidia.com/compute/cuda/repos/rhel9/x86_64",
+                    None,
+                    false
+                ),
+                (
+                    "mirrors.rpmfusion.org/metalink?repo=nonfree-fedora-42",
+                    None,
+                    true
+                ),
+            ]
+        );
+        let recorded: String = host
+            .take_entries()
+            .iter()
+            .map(|entry| format!("{entry}\n"))
+            .collect();
+        for private in [
+            "archive.corp",
+            "debian.org",
+            "[corp]",
+            "corp.example/x\n| enabled",
+        ] {
+            assert!(!recorded.contains(private), "{private} in\n{recorded}");
+        }
+    }
+
+    #[test]
+    fn priorities_of_vendors() {
+        let mut tree = Tree::proved();
+        tree.file(
+            "/etc/apt/preferences.d/rocm-pin-600",
+            "Package: *\nPin: release o=repo.radeon.com\nPin-Priority: 600\n\n\
+             Package: nvidia-driver-580 libnvidia-*\nPin: version 580*\nPin-Priority: 1001\n",
+        );
+        tree.file(
+            "/etc/apt/preferences.d/corp",
+            "Package: *\nPin: origin apt.corp.example\nPin-Priority: 900\n",
+        );
+        let pins = ask(&tree).pins;
+        assert!(pins.whole);
+        let rows: Vec<_> = pins.items["/etc/apt/preferences.d/rocm-pin-600"]
+            .iter()
+            .map(|pin| (pin.packages.as_str(), pin.pin.as_str(), pin.priority))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("*", "release o=repo.radeon.com", 600),
+                ("nvidia-driver-580 libnvidia-*", "version 580*", 1001)
+            ]
+        );
+        assert_eq!(pins.items.len(), 1);
+    }
+
+    #[test]
+    fn addresses_without_logins() {
+        for (url, seen) in [
+            (
+                "https://a:b@repo.radeon.com/x/?token=1",
+                "repo.radeon.com/x",
+            ),
+            ("http://repo.radeon.com", "repo.radeon.com"),
+            ("file:/var/nvidia", "file:/var/nvidia"),
+            ("@", ""),
+            ("", ""),
+        ] {
+            assert_eq!(without_login(url), seen, "{url}");
+        }
+    }
+}
