@@ -11,6 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   gpucheck                                   what is here, what is wrong, how to mend it
   gpucheck --format json | jq .findings      the same for programs
+  gpucheck --format markdown                 the same for a ticket
   gpucheck --require cuda --require gpus=8   exit 1 unless CUDA is ready on 8 GPUs
   gpucheck --fail-on warning -q              for health checks: the exit status and what is wrong
   gpucheck --only 'nvidia-*' --skip nouveau-bound
@@ -73,10 +74,10 @@ pub struct LookArgs {
     /// Look at the system below DIR (a mounted disk, a container's root) instead of the running one
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Give a source this many seconds to answer [default: 5]
+    /// Give a source this many seconds to answer [default: 5, and 30 for a driver's library]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Leave out what takes long
+    /// Leave out what takes long: packed kernel modules, and the drivers' libraries (NVML, CUDA, ROCm SMI)
     #[arg(long)]
     pub quick: bool,
     /// Ask GPUs that sleep, too, which wakes them
@@ -139,6 +140,18 @@ pub enum Format {
     Terminal,
     /// For programs, see docs/report.schema.json
     Json,
+    /// For a ticket: GitHub and GitLab show it as tables with folded details
+    Markdown,
+}
+
+/// Form of the list of checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
+    /// For people
+    #[default]
+    Terminal,
+    /// For programs
+    Json,
 }
 
 /// From which severity on the exit status is 1.
@@ -177,7 +190,7 @@ pub struct ExplainArgs {
 pub struct ListArgs {
     /// Form of the list
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub format: Format,
+    pub format: ListFormat,
 }
 
 /// Arguments of `capture`.
@@ -210,21 +223,45 @@ pub struct ProbeArgs {
 /// Workers.
 #[derive(Debug, Subcommand)]
 pub enum Worker {
-    /// Everything that is told by files
-    Files {
-        /// The source to begin with
-        #[arg(long)]
-        from: String,
-        /// Write down every answer
-        #[arg(long)]
-        record: bool,
-        /// What placeholders of private values are made from, the same for all workers of a run
-        #[arg(long, default_value_t)]
-        salt: u64,
-        /// How to look.
-        #[command(flatten)]
-        look: LookArgs,
-    },
+    /// What shows what is here: files
+    Files(AskArgs),
+    /// What matters where a GPU is: packages, services, the kernel log
+    System(AskArgs),
+    /// NVML, NVIDIA's management library
+    Nvml(LibraryArgs),
+    /// The CUDA driver library: its version
+    Cuda(LibraryArgs),
+    /// ROCm SMI, AMD's management library
+    #[command(name = "rocm_smi")]
+    RocmSmi(LibraryArgs),
+}
+
+/// How a worker asks.
+#[derive(Debug, Args)]
+pub struct AskArgs {
+    /// The source to begin with
+    #[arg(long)]
+    pub from: Option<String>,
+    /// Write down every answer
+    #[arg(long)]
+    pub record: bool,
+    /// What placeholders of private values are made from, the same for all workers of a run
+    #[arg(long, default_value_t)]
+    pub salt: u64,
+    /// How to look.
+    #[command(flatten)]
+    pub look: LookArgs,
+}
+
+/// How a worker asks a library.
+#[derive(Debug, Args)]
+pub struct LibraryArgs {
+    /// The library file to load
+    #[arg(long, value_name = "PATH")]
+    pub library: String,
+    /// How to ask.
+    #[command(flatten)]
+    pub ask: AskArgs,
 }
 
 /// Reads the command line. An error may as well be the text of `--help`; its `exit` does what is right for it.

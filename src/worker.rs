@@ -10,13 +10,19 @@
     reason = "workers are the only processes that are started, and from this very program"
 )]
 
-use crate::facts::{Facts, Failure, Seen, Why};
+use crate::facts::{Facts, Failure, Why};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -135,6 +141,18 @@ pub struct Gathered {
     pub fault: Option<String>,
 }
 
+impl Gathered {
+    /// Takes over what workers told that asked other sources.
+    pub fn add(&mut self, sources: &[&str], mut other: Gathered) {
+        for source in sources {
+            self.facts.take_field(source, &mut other.facts);
+        }
+        self.entries.append(&mut other.entries);
+        self.took.append(&mut other.took);
+        self.failed.append(&mut other.failed);
+    }
+}
+
 /// The program that runs: a worker is the same program.
 pub fn this_program() -> io::Result<PathBuf> {
     std::env::current_exe()
@@ -144,6 +162,155 @@ pub fn this_program() -> io::Result<PathBuf> {
 pub fn end_with_parent() {
     // Where this is refused a worker still ends at its next line, when nobody reads the pipe.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// Where a worker tells its events: its standard output, out of reach of anything that prints there. What a library prints
+/// would be taken for an answer.
+pub struct Output(File);
+
+impl Output {
+    /// Takes the standard output for itself.
+    pub fn take() -> io::Result<Output> {
+        let own = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let nowhere = File::options().write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdout(&nowhere)?;
+        Ok(Output(own))
+    }
+
+    /// One line, written at once: what stands in a buffer when a read hangs tells nobody anything.
+    pub fn tell(&self, event: &Event) -> io::Result<()> {
+        (&self.0).write_all(format!("{event}\n").as_bytes())
+    }
+}
+
+/// For a worker: from now on it can neither change files, nodes, modules and mounts, nor start another program. Drivers'
+/// libraries make device nodes, load kernel modules and run setuid programs when they are merely asked; without that they
+/// answer just as well. No protection from a library that means harm.
+///
+/// # Errors
+/// This processor or kernel has no such filter; all that is sure then is that no setuid program gains rights.
+pub fn confine() -> io::Result<()> {
+    rustix::thread::set_no_new_privs(true)?;
+    // Holds for this thread and what it starts: a worker has only one until a library starts more.
+    for (calls, errno) in [
+        (refused_calls()?, libc::EPERM),
+        (unseen_calls(), libc::ENOSYS),
+    ] {
+        let errno = SeccompAction::Errno(errno.unsigned_abs());
+        let arch = std::env::consts::ARCH
+            .try_into()
+            .map_err(io::Error::other)?;
+        let filter = SeccompFilter::new(calls, SeccompAction::Allow, errno, arch);
+        let filter: BpfProgram = filter
+            .and_then(SeccompFilter::try_into)
+            .map_err(io::Error::other)?;
+        seccompiler::apply_filter(&filter).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// What a library may not do.
+fn refused_calls() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
+    let mut calls = vec![
+        libc::SYS_clock_settime,
+        libc::SYS_delete_module,
+        libc::SYS_execve,
+        libc::SYS_execveat,
+        libc::SYS_fchmod,
+        libc::SYS_fchmodat,
+        libc::SYS_fchown,
+        libc::SYS_fchownat,
+        libc::SYS_finit_module,
+        libc::SYS_fremovexattr,
+        libc::SYS_fsconfig,
+        libc::SYS_fsetxattr,
+        libc::SYS_fsmount,
+        libc::SYS_fsopen,
+        libc::SYS_init_module,
+        // What it does passes by this filter.
+        libc::SYS_io_uring_setup,
+        libc::SYS_kexec_file_load,
+        libc::SYS_kexec_load,
+        libc::SYS_linkat,
+        libc::SYS_lremovexattr,
+        libc::SYS_lsetxattr,
+        libc::SYS_mkdirat,
+        libc::SYS_mknodat,
+        libc::SYS_mount,
+        libc::SYS_mount_setattr,
+        libc::SYS_move_mount,
+        libc::SYS_open_tree,
+        libc::SYS_pivot_root,
+        libc::SYS_process_vm_writev,
+        libc::SYS_ptrace,
+        libc::SYS_reboot,
+        libc::SYS_removexattr,
+        libc::SYS_renameat2,
+        libc::SYS_setdomainname,
+        libc::SYS_sethostname,
+        libc::SYS_settimeofday,
+        libc::SYS_setxattr,
+        libc::SYS_swapoff,
+        libc::SYS_swapon,
+        libc::SYS_symlinkat,
+        libc::SYS_truncate,
+        libc::SYS_umount2,
+        libc::SYS_unlinkat,
+        libc::SYS_utimensat,
+    ];
+    // Later architectures have only the forms that take a folder.
+    #[cfg(target_arch = "x86_64")]
+    calls.extend([
+        libc::SYS_chmod,
+        libc::SYS_chown,
+        libc::SYS_creat,
+        libc::SYS_futimesat,
+        libc::SYS_lchown,
+        libc::SYS_link,
+        libc::SYS_mkdir,
+        libc::SYS_mknod,
+        libc::SYS_rename,
+        libc::SYS_renameat,
+        libc::SYS_rmdir,
+        libc::SYS_symlink,
+        libc::SYS_unlink,
+        libc::SYS_utime,
+        libc::SYS_utimes,
+    ]);
+    #[cfg(target_arch = "aarch64")]
+    calls.push(libc::SYS_renameat);
+    let mut calls: BTreeMap<i64, Vec<SeccompRule>> =
+        calls.into_iter().map(|call| (call, Vec::new())).collect();
+    // No file is made or emptied by opening it.
+    let mut refuse_opens = |call: i64, flags: u8| -> io::Result<()> {
+        let rules = [libc::O_CREAT, libc::O_TRUNC].map(|flag| {
+            let flag = u64::from(flag.unsigned_abs());
+            SeccompCondition::new(
+                flags,
+                SeccompCmpArgLen::Dword,
+                SeccompCmpOp::MaskedEq(flag),
+                flag,
+            )
+            .and_then(|condition| SeccompRule::new(vec![condition]))
+        });
+        let rules: Result<Vec<SeccompRule>, _> = rules.into_iter().collect();
+        calls.insert(call, rules.map_err(io::Error::other)?);
+        Ok(())
+    };
+    refuse_opens(libc::SYS_openat, 2)?;
+    #[cfg(target_arch = "x86_64")]
+    refuse_opens(libc::SYS_open, 1)?;
+    Ok(calls)
+}
+
+/// Calls whose arguments a filter cannot see, and which everybody can do without. Newer ones have no name in `libc` yet; their
+/// numbers are the same on all architectures.
+fn unseen_calls() -> BTreeMap<i64, Vec<SeccompRule>> {
+    const FCHMODAT2: i64 = 452;
+    const SETXATTRAT: i64 = 463;
+    const REMOVEXATTRAT: i64 = 466;
+    let calls = [libc::SYS_openat2, FCHMODAT2, SETXATTRAT, REMOVEXATTRAT];
+    calls.into_iter().map(|call| (call, Vec::new())).collect()
 }
 
 /// Asks all sources, in as many workers as it takes.
@@ -407,9 +574,8 @@ impl Run<'_> {
 
     /// The run has lasted its time: what is left was not asked.
     fn leave_out_the_rest(&mut self) {
-        let unasked = serde_json::to_string(&Seen::<()>::Unasked(Why::Limit)).unwrap_or_default();
         for source in self.left.drain(..) {
-            self.gathered.facts.set_field_from_json(source, &unasked);
+            self.gathered.facts.set_field_unasked(source, Why::Limit);
         }
     }
 }

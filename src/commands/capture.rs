@@ -6,11 +6,12 @@ use crate::cli::CaptureArgs;
 use crate::facts::Failure;
 use crate::files;
 use crate::host::machine::{Entries, Entry};
+use crate::tables::Tables;
 use anyhow::{Context, Result};
 
 /// Looks and writes.
 pub fn run(args: &CaptureArgs) -> Result<u8> {
-    let looked = look(&args.look, true)?;
+    let looked = look(&args.look, &Tables::embedded(), true)?;
     let made_by = format!(
         "gpucheck {} {} {}",
         env!("CARGO_PKG_VERSION"),

@@ -7,7 +7,7 @@ use crate::cli::{CheckArgs, FailOn, Format, Requirement};
 use crate::finding::Severity;
 use crate::readiness::State;
 use crate::report::style::Verbosity;
-use crate::report::{self, Report, json, terminal};
+use crate::report::{self, Report, json, markdown, terminal};
 use crate::tables::Tables;
 use crate::view::{Stack, View};
 use crate::{chain, checks, files, readiness};
@@ -25,8 +25,8 @@ pub fn run(args: &CheckArgs, color: ColorChoice) -> Result<u8> {
     let tables = tables(args)?;
     let filter = Filter::new(&args.only, &args.skip, &tables)?;
     let looked = match &args.replay {
-        Some(machine) => replay(machine, &args.look)?,
-        None => look(&args.look, false)?,
+        Some(machine) => replay(machine, &args.look, &tables)?,
+        None => look(&args.look, &tables, false)?,
     };
 
     let view = View::new(&looked.facts, &tables, &required_stacks(&args.require));
@@ -41,6 +41,7 @@ pub fn run(args: &CheckArgs, color: ColorChoice) -> Result<u8> {
     let mut text = Vec::new();
     match args.format {
         Format::Json => json::write(&report, &mut text)?,
+        Format::Markdown => markdown::write(&report, &looked.took, &mut text)?,
         Format::Terminal => {
             let style = style_for(&args.output, color);
             terminal::write(&report, &style, verbosity(args), &looked.took, &mut text)?;

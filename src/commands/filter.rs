@@ -138,6 +138,7 @@ mod tests {
             gpus: Vec::new(),
             gpus_whole: true,
             not_gpus: Vec::new(),
+            versions: Vec::new(),
             readiness: Vec::new(),
             findings: vec![
                 finding("root", Severity::Error, &["effect"]),

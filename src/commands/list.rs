@@ -2,7 +2,7 @@
 
 use super::{GOOD, style_for};
 use crate::check::Check;
-use crate::cli::{Format, ListArgs};
+use crate::cli::{ListArgs, ListFormat};
 use crate::finding::Severity;
 use crate::report::json;
 use crate::report::style::Style;
@@ -29,8 +29,8 @@ pub fn run(args: &ListArgs, color: ColorChoice) -> Result<u8> {
     let rows = rows(checks::ALL, &Tables::embedded());
     let stdout = Path::new("-");
     let text = match args.format {
-        Format::Json => json::text(&rows)?,
-        Format::Terminal => table(&rows, &style_for(stdout, color)),
+        ListFormat::Json => json::text(&rows)?,
+        ListFormat::Terminal => table(&rows, &style_for(stdout, color)),
     };
     files::write(stdout, text.as_bytes())?;
     Ok(GOOD)

@@ -11,6 +11,13 @@ use crate::host::redact::{self, Private};
 use crate::host::{Host, Options};
 use crate::probes::{self, Probe};
 use crate::report::Origin;
+use crate::tables::Tables;
+use crate::view::{Allowed, Asking, View};
+#[cfg(target_os = "linux")]
+use crate::{
+    facts::Seen,
+    host::machine::{self, Entry, NOT_LOADED},
+};
 use anyhow::{Context, Result, bail};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -36,6 +43,7 @@ pub fn options(args: &LookArgs) -> Options {
         quick: args.quick,
         wake: args.wake,
         user: args.user.clone(),
+        library: None,
     }
 }
 
@@ -48,7 +56,7 @@ pub fn ask(host: &Host, (source, probe): &Probe, facts: &mut Facts) {
 }
 
 /// A recorded machine; `-` is standard input.
-pub fn replay(path: &Path, args: &LookArgs) -> Result<Looked> {
+pub fn replay(path: &Path, args: &LookArgs, tables: &Tables) -> Result<Looked> {
     let name = || format!("cannot replay `{}`", path.display());
     let text = files::read(path).with_context(name)?;
     let entries = Entries::parse(&text)
@@ -66,10 +74,24 @@ pub fn replay(path: &Path, args: &LookArgs) -> Result<Looked> {
     let clock = host.clock();
     let mut facts = Facts::default();
     let mut took = Vec::new();
-    for probe in probes::ALL {
+    let mut ask_timed = |source: &str, facts: &mut Facts| {
         let start = Instant::now();
-        ask(&host, probe, &mut facts);
-        took.push((probe.0.to_owned(), start.elapsed()));
+        if let Some(probe) = probes::named(source) {
+            ask(&host, probe, facts);
+        }
+        took.push((source.to_owned(), start.elapsed()));
+    };
+    for source in probes::files() {
+        ask_timed(source, &mut facts);
+    }
+    for late in Late::of(&facts, tables, args) {
+        // What a library answered may be recorded, whatever would be done about it today.
+        if late.asking == Asking::Yes || late.is_library() {
+            for source in late.sources {
+                ask_timed(source, &mut facts);
+            }
+        }
+        late.note_unasked(&mut facts);
     }
     // The process ends soon, and taking a large machine apart entry by entry takes longer than judging it.
     std::mem::forget(host);
@@ -81,6 +103,46 @@ pub fn replay(path: &Path, args: &LookArgs) -> Result<Looked> {
         took,
         failed: Vec::new(),
     })
+}
+
+/// A worker of the second round.
+struct Late {
+    worker: &'static str,
+    sources: &'static [&'static str],
+    asking: Asking,
+}
+
+impl Late {
+    /// All of them, with whether they are to ask, by what the files show.
+    fn of(facts: &Facts, tables: &Tables, args: &LookArgs) -> Vec<Late> {
+        let view = View::new(facts, tables, &[]);
+        let allowed = Allowed {
+            quick: args.quick,
+            wake: args.wake,
+        };
+        let late = probes::LATE.iter();
+        late.map(|(worker, sources)| Late {
+            worker,
+            sources,
+            asking: view.asking(worker, allowed),
+        })
+        .collect()
+    }
+
+    fn is_library(&self) -> bool {
+        self.worker != "system"
+    }
+
+    /// Says of sources of which nothing is known why they are not asked.
+    fn note_unasked(&self, facts: &mut Facts) {
+        if let Asking::No(why) = self.asking {
+            for source in self.sources {
+                if facts.is_not_captured(source) {
+                    facts.set_field_unasked(source, why);
+                }
+            }
+        }
+    }
 }
 
 /// The user of `--user` must be found: judging somebody else in silence would be a false answer.
@@ -114,10 +176,11 @@ fn origin(made_by: Option<&str>) -> String {
 
 /// The running system, or the one below `--root`; with `record` every answer is written down.
 #[cfg(target_os = "linux")]
-pub fn look(args: &LookArgs, record: bool) -> Result<Looked> {
+pub fn look(args: &LookArgs, tables: &Tables, record: bool) -> Result<Looked> {
     use super::probe;
     use crate::worker::{self, Limits, Plan};
 
+    let start = Instant::now();
     let limits = limits(args.timeout, Limits::default());
     // Every worker makes the same placeholders of the same values.
     let salt = salt(args, limits.source)?;
@@ -131,15 +194,63 @@ pub fn look(args: &LookArgs, record: bool) -> Result<Looked> {
         Some(root) => format!("root {}", redactor.path(&root.to_string_lossy())),
     };
     let program = worker::this_program().context("cannot find the program that runs")?;
-    let gathered = worker::gather(&Plan {
-        program,
-        arguments: probe::arguments(args, record, salt),
-        sources: Facts::SOURCES,
-        limits,
-        waiting: &|place| super::say(&format!("waiting for {place}")),
-    });
+    let gather = |worker: &str, library: Option<&str>, sources: &[&'static str], limits| {
+        worker::gather(&Plan {
+            program: program.clone(),
+            arguments: probe::arguments(worker, args, record, salt, library),
+            sources,
+            limits,
+            waiting: &|place| super::say(&format!("waiting for {place}")),
+        })
+    };
+    let files: Vec<&str> = probes::files().collect();
+    let mut gathered = gather("files", None, &files, limits);
     if let Some(fault) = gathered.fault {
         bail!("the process that reads the machine did not work: {fault}");
+    }
+    let late = Late::of(&gathered.facts, tables, args);
+    // All at once: whatever hangs, it is waited for together.
+    let told: Vec<(&[&str], worker::Gathered)> = std::thread::scope(|scope| {
+        let running: Vec<_> = late
+            .iter()
+            .filter_map(|late| {
+                let (library, source) = match &late.asking {
+                    Asking::Yes => (None, limits.source),
+                    Asking::Load(library) if args.root.is_none() => (
+                        Some(library.as_str()),
+                        args.timeout.unwrap_or(LIBRARY_LIMIT),
+                    ),
+                    _ => return None,
+                };
+                let run = limits.run.saturating_sub(start.elapsed());
+                let limits = Limits {
+                    source,
+                    run,
+                    ..limits
+                };
+                let gather = &gather;
+                let asking = move || gather(late.worker, library, late.sources, limits);
+                Some((late.sources, scope.spawn(asking)))
+            })
+            .collect();
+        let told = running.into_iter();
+        told.map(|(sources, told)| (sources, told.join().unwrap_or_default()))
+            .collect()
+    });
+    for (sources, told) in told {
+        gathered.add(sources, told);
+    }
+    for late in late {
+        late.note_unasked(&mut gathered.facts);
+        if args.root.is_none() && late.is_library() {
+            late.note_unloaded(&mut gathered.facts);
+            gathered
+                .failed
+                .retain(|(source, _)| !late.sources.contains(source));
+            gathered
+                .entries
+                .extend(late.entries(&gathered.facts).filter(|_| record));
+        }
     }
     known_user(&gathered.facts, args)?;
     let took = gathered.took.into_iter();
@@ -155,6 +266,33 @@ pub fn look(args: &LookArgs, record: bool) -> Result<Looked> {
             .collect(),
         failed: gathered.failed,
     })
+}
+
+/// How long a library of a driver may take: on a host with many GPUs its start alone can take 10 seconds and more.
+#[cfg(target_os = "linux")]
+const LIBRARY_LIMIT: Duration = Duration::from_secs(30);
+
+#[cfg(target_os = "linux")]
+impl Late {
+    /// Says of a library that there is none to load.
+    fn note_unloaded(&self, facts: &mut Facts) {
+        if let Asking::NotLoaded(why) = &self.asking {
+            for source in self.sources {
+                let what = format!("{NOT_LOADED}{why}");
+                facts.set_field_failed(source, Failure::Error { what });
+            }
+        }
+    }
+
+    /// What a library answered, or why it did not, as it is written down.
+    fn entries(&self, facts: &Facts) -> impl Iterator<Item = String> {
+        self.sources.iter().filter_map(|source| {
+            let json = facts.field_to_json(source)?.ok()?;
+            let answer: Seen<serde_json::Value> = serde_json::from_str(&json).ok()?;
+            let entry = Entry::Answer((*source).to_owned(), machine::answer_to_json(&answer));
+            Some(format!("{entry}\n"))
+        })
+    }
 }
 
 /// Asked by a thread: a root may lie on a file system that never answers, and no worker runs yet.
@@ -175,7 +313,7 @@ fn salt(args: &LookArgs, patience: Duration) -> Result<u64> {
 
 /// Elsewhere only recorded machines can be judged.
 #[cfg(not(target_os = "linux"))]
-pub fn look(_args: &LookArgs, _record: bool) -> Result<Looked> {
+pub fn look(_args: &LookArgs, _tables: &Tables, _record: bool) -> Result<Looked> {
     bail!("only Linux systems can be looked at; `gpucheck --replay FILE` works here")
 }
 
