@@ -234,6 +234,13 @@ impl View<'_> {
         }
     }
 
+    /// Whether mode, owner, groups and access list of a node let a user in who is not the caller. None: not known, or there is
+    /// no such node.
+    pub fn permits(&self, path: &str, uid: u32, groups: &[u32]) -> Option<bool> {
+        let node = self.node(path).into_got()?;
+        permitted(node.stat.got()?, &node.acl, uid, groups)
+    }
+
     /// Mode and list alone, for a user who is not the caller: nobody can open a node in another's name.
     fn access_of_other(
         &self,

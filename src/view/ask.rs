@@ -1,9 +1,10 @@
 //! Questions that several checks ask of the facts: is a module loaded, is it on disk, can nodes be made at first use.
 
-use super::View;
+use super::{Gpu, View, join};
 use crate::facts::device_nodes::Node;
 use crate::facts::kernel::LoadedModule;
 use crate::facts::module_files::{InstalledKernel, ModuleFile};
+use crate::facts::nvml::NvmlDevice;
 use crate::facts::software::Library;
 use crate::facts::{Seen, Why};
 use crate::finding::Evidence;
@@ -175,6 +176,11 @@ impl View<'_> {
             })
     }
 
+    /// What NVML says of a GPU; None: it did not answer, or does not list it.
+    pub fn nvml_device(&self, gpu: &Gpu) -> Option<&NvmlDevice> {
+        join::nvml_device(&gpu.key, self.facts)
+    }
+
     /// A variable of this environment. `Absent`: unset, which is not the same as empty.
     pub fn variable(&self, name: &str) -> Seen<&str> {
         self.facts.environment.as_ref().and_then(|environment| {
@@ -263,7 +269,7 @@ impl View<'_> {
 
     /// Where NVIDIA's GPU operator mounts the system of its driver container: then nothing of the driver is installed on
     /// the machine itself.
-    fn driver_container(&self) -> Option<&str> {
+    pub fn driver_container(&self) -> Option<&str> {
         let mounts = self.facts.mounts.got()?;
         mounts
             .mounts

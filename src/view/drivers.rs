@@ -2,8 +2,8 @@
 
 use super::ask::normalised;
 use super::{Gpu, Loaded, Place, Stack, View, join};
-use crate::facts::Seen;
 use crate::facts::software::Library;
+use crate::facts::{Seen, Why};
 use crate::finding::Evidence;
 use crate::fix::FixCall;
 use crate::tables::Tables;
@@ -29,6 +29,19 @@ pub enum Takes {
     No(u64),
     /// The version or the architecture is not known.
     Unknown,
+}
+
+/// Whether it matters that NVIDIA's driver fits a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FitGround {
+    /// It does: the driver holds the GPU, or nobody does.
+    Open,
+    /// The question does not arise.
+    NotHere,
+    /// It fits, or need not.
+    Fine(String),
+    /// Who holds the GPU is not known.
+    Unknown(String),
 }
 
 /// Drivers that hold a device on purpose for something other than this system's own computing: a virtual machine, or a
@@ -192,12 +205,12 @@ impl View<'_> {
 
     /// The driver's own `libcuda.so.1`: not the one that Windows lends to WSL, not a toolkit's stub, not one of a
     /// compatibility package and not the empty file that a container engine leaves behind; all these come without a driver.
+    /// Nor one for 32-bit programs, which games bring along.
     pub fn driver_library(&self) -> Seen<&str> {
         let is_own = |file: &&Library| {
-            file.bytes.got() != Some(&0)
-                && !["/usr/lib/wsl/", "/stubs/", "/compat/"]
-                    .iter()
-                    .any(|part| file.path.contains(part))
+            let of_windows = file.path.starts_with("/usr/lib/wsl/");
+            let is_other = file.is_stub() || file.is_compat() || file.is_32_bit();
+            !(file.is_empty() || of_windows || is_other)
         };
         self.library("libcuda.so.1").and_then(|files| {
             files
@@ -207,16 +220,24 @@ impl View<'_> {
         })
     }
 
+    /// Version of NVIDIA's module in the kernel, and where it stands.
+    pub fn nvidia_loaded_version(&self) -> Seen<(&str, &'static str)> {
+        let of_module = self.module("nvidia").and_then(|module| {
+            let version = module.version.as_ref();
+            version.map(|version| (version.as_str(), "/sys/module/nvidia/version"))
+        });
+        of_module.or_else(|| {
+            let proc = self.facts.nvidia_proc.as_ref();
+            proc.and_then(|proc| proc.version.as_ref())
+                .map(|version| (version.as_str(), "/proc/driver/nvidia/version"))
+        })
+    }
+
     /// Version of NVIDIA's driver: the loaded one, else that of a module for this kernel, else that of its library; with
     /// where it stands.
     pub fn nvidia_driver_version(&self) -> Option<(&str, String)> {
-        let loaded = self.module("nvidia").into_got();
-        if let Some(version) = loaded.and_then(|module| module.version.got()) {
-            return Some((version, "/sys/module/nvidia/version".to_owned()));
-        }
-        let proc = self.facts.nvidia_proc.got();
-        if let Some(version) = proc.and_then(|proc| proc.version.got()) {
-            return Some((version, "/proc/driver/nvidia/version".to_owned()));
+        if let Seen::Got((version, source)) = self.nvidia_loaded_version() {
+            return Some((version, source.to_owned()));
         }
         let on_disk = self.module_files("nvidia").into_got();
         let of_file = on_disk.into_iter().flatten().find_map(|file| {
@@ -225,11 +246,8 @@ impl View<'_> {
         });
         of_file.or_else(|| {
             let files = self.library("libcuda.so.1").into_got()?;
-            files.iter().find_map(|file| {
-                let target = file.target.got()?;
-                let (_, version) = target.rsplit_once("libcuda.so.")?;
-                version.contains('.').then(|| (version, file.path.clone()))
-            })
+            let mut of_driver = files.iter().filter(|file| !file.is_compat());
+            of_driver.find_map(|file| Some((self.library_version(file)?, file.path.clone())))
         })
     }
 
@@ -247,6 +265,67 @@ impl View<'_> {
                 _ => Takes::Yes,
             },
             _ => Takes::Unknown,
+        }
+    }
+
+    /// Whether NVIDIA's driver should drive a GPU here, so that its branch and flavour matter.
+    pub fn nvidia_fit_ground(&self, gpu: &Gpu) -> FitGround {
+        if self.wsl().is_some() || self.is_tegra() || !gpu.is_on_bus() {
+            return FitGround::NotHere;
+        }
+        if self.is_reserved(gpu) {
+            return FitGround::Fine("set aside for virtual machines".to_owned());
+        }
+        if self.nvml_device(gpu).is_some() {
+            return FitGround::Fine("NVML reaches it".to_owned());
+        }
+        match &gpu.driver {
+            Seen::Got(driver) if driver != "nvidia" => {
+                FitGround::Fine(format!("bound to {driver}"))
+            }
+            Seen::Got(_) | Seen::Absent => FitGround::Open,
+            other => FitGround::Unknown(format!("{}: {}", gpu.driver_source, other.why())),
+        }
+    }
+
+    /// Whether NVIDIA's module is the open one, with what shows it: the loaded one, else the one on disk for this kernel.
+    /// `Absent`: there is none.
+    pub fn nvidia_is_open(&self) -> Seen<(bool, Evidence)> {
+        let evidence = |source: &str, says: &str| Evidence {
+            source: source.to_owned(),
+            says: says.to_owned(),
+        };
+        let words = |open: bool| {
+            if open {
+                "the open kernel module"
+            } else {
+                "the proprietary kernel module"
+            }
+        };
+        match self.loaded("nvidia") {
+            Loaded::Yes(_) => self
+                .facts
+                .nvidia_proc
+                .as_ref()
+                .and_then(|proc| proc.open.as_ref())
+                .map(|open| (*open, evidence("/proc/driver/nvidia/version", words(*open)))),
+            Loaded::Unknown(why) => Seen::error(why),
+            // Several files side by side: which one would be loaded is not known.
+            Loaded::No(_) => self.module_files("nvidia").and_then(|files| {
+                let licences: Vec<Option<&str>> = files
+                    .iter()
+                    .map(|file| file.info.got()?.license.as_deref())
+                    .collect();
+                match (licences.first(), files.first()) {
+                    (Some(Some(licence)), Some(file))
+                        if licences.iter().all(|other| *other == Some(*licence)) =>
+                    {
+                        let says = format!("license: {licence}");
+                        Seen::Got((*licence != "NVIDIA", evidence(&file.path, &says)))
+                    }
+                    _ => Seen::Unasked(Why::NotCaptured),
+                }
+            }),
         }
     }
 
@@ -529,6 +608,7 @@ mod tests {
             path: path.to_owned(),
             target: Seen::default(),
             bytes: Seen::Got(bytes),
+            ..Library::default()
         };
         for (path, bytes, there) in [
             ("/usr/lib64/libcuda.so.1", 1000, true),

@@ -2,6 +2,7 @@
 
 use super::{Gpu, NotGpu, Place, Stack, Vendor, pcie};
 use crate::facts::kfd::KfdNode;
+use crate::facts::nvml::NvmlDevice;
 use crate::facts::pci::PciFunction;
 use crate::facts::{Facts, Named, Seen, Why};
 use crate::tables::{GpuFigures, Tables};
@@ -59,7 +60,10 @@ pub fn join(facts: &Facts, tables: &Tables, place: &Seen<Place>) -> Joined {
         gpus.push(gpu);
         whole = true;
     }
+    let bus_is_whole = bus.is_some_and(|bus| bus.whole);
+    gpus.extend(known_to_nvml_alone(&gpus, bus_is_whole, facts));
     for gpu in &mut gpus {
+        what_libraries_say(gpu, facts, tables);
         gpu.passed_in = passed_in(gpu, facts, place);
     }
     gpus.sort_by(|one, other| one.key.cmp(&other.key));
@@ -424,6 +428,56 @@ fn through_dxg(facts: &Facts, place: &Seen<Place>) -> Option<Gpu> {
     Some(gpu)
 }
 
+/// Where the bus could not be read, as in some containers, NVML knows its GPUs all the same.
+fn known_to_nvml_alone(gpus: &[Gpu], bus_is_whole: bool, facts: &Facts) -> Vec<Gpu> {
+    let (false, Some(nvml)) = (bus_is_whole, facts.nvml.got()) else {
+        return Vec::new();
+    };
+    nvml.devices
+        .keys()
+        .filter(|address| {
+            !gpus
+                .iter()
+                .any(|gpu| gpu.key == DXG || gpu.key.ends_with(address.as_str()))
+        })
+        .map(|address| {
+            let mut gpu = blank(address.clone(), Vendor::Nvidia);
+            gpu.driver_source = "NVML".to_owned();
+            place_off_the_bus(&mut gpu, address, false, "nvidia");
+            gpu
+        })
+        .collect()
+}
+
+/// What NVML says of a GPU. Under WSL the only one it lists is the one behind `dxg`.
+pub(super) fn nvml_device<'a>(key: &str, facts: &'a Facts) -> Option<&'a NvmlDevice> {
+    let devices = &facts.nvml.got()?.devices;
+    match devices.get(key) {
+        None if key == DXG && devices.len() == 1 => devices.values().next(),
+        device => device,
+    }
+}
+
+/// Adds what the driver's libraries say: they know a GPU better than tables do, and sysfs knows it better than they.
+fn what_libraries_say(gpu: &mut Gpu, facts: &Facts, tables: &Tables) {
+    if let Some(device) = nvml_device(&gpu.key, facts) {
+        gpu.name = device.name.got().cloned().or(gpu.name.take());
+        gpu.memory_bytes = gpu.memory_bytes.or(device.memory_bytes.got().copied());
+        gpu.nvidia_minor = gpu.nvidia_minor.or(device.minor.got().copied());
+        if let Some(capability) = device.compute_capability.got() {
+            let target = format!("sm_{}", capability.replace('.', ""));
+            gpu.architecture = tables.architecture(&target).or(gpu.architecture.take());
+            gpu.target = Some(target);
+            gpu.target_may_accuse = true;
+        }
+    }
+    let rocm_smi = facts.rocm_smi.got();
+    if let Some(device) = rocm_smi.and_then(|smi| smi.devices.get(&gpu.key)) {
+        gpu.name = gpu.name.take().or(device.name.got().cloned());
+        gpu.memory_bytes = gpu.memory_bytes.or(device.memory_bytes.got().copied());
+    }
+}
+
 fn blank(key: String, vendor: Vendor) -> Gpu {
     Gpu {
         key,
@@ -583,6 +637,12 @@ fn passed_in(gpu: &Gpu, facts: &Facts, place: &Seen<Place>) -> Option<bool> {
     // It is known from its node alone.
     if gpu.key == DXG {
         return Some(true);
+    }
+    // NVML lists the GPUs whose nodes open.
+    if let (Vendor::Nvidia, Some(nvml)) = (gpu.vendor, facts.nvml.got())
+        && nvml.unreachable.is_empty()
+    {
+        return Some(nvml.devices.contains_key(&gpu.key));
     }
     let nodes = facts.device_nodes.got()?;
     let node = match (gpu.vendor, gpu.nvidia_minor, &gpu.render) {

@@ -2,16 +2,26 @@
 //! this is, and what the user seems to want. Borrowed from the facts, computed once, never serialised.
 
 pub mod access;
+mod amdgpu;
 mod ask;
+mod builds;
 mod drivers;
+mod installed;
 mod join;
+mod libraries;
+pub mod log;
 mod pcie;
 mod place;
+pub mod rocm;
+pub mod visible;
 mod wanted;
 
 pub use crate::terms::{Stack, Vendor};
+pub use amdgpu::MissingFirmware;
 pub use ask::{AtFirstUse, Loaded, RELEASE_FILE};
-pub use drivers::{DriverGround, GpusToDrive, Takes};
+pub use builds::{BuildGround, DkmsTree};
+pub use drivers::{DriverGround, FitGround, GpusToDrive, Takes, is_set_aside};
+pub use libraries::{Allowed, Asking};
 
 use crate::facts::{Facts, Seen};
 use crate::fix::{self, Fix, FixCall, Ground};
@@ -139,6 +149,8 @@ pub struct View<'a> {
     pub place: Seen<Place>,
     /// `--require` names these.
     pub required: Vec<Stack>,
+    /// What the kernel log says, in its order.
+    pub log_events: Vec<log::Event<'a>>,
 }
 
 impl<'a> View<'a> {
@@ -154,6 +166,10 @@ impl<'a> View<'a> {
             gpus_whole: joined.whole,
             place,
             required: required.to_vec(),
+            log_events: facts
+                .kernel_log
+                .got()
+                .map_or_else(Vec::new, |log| log::events(&log.lines)),
         };
         // The GPU of such a chip is on no bus, so nothing here would name it.
         view.gpus_whole &= !view.is_tegra();

@@ -131,12 +131,13 @@ impl View<'_> {
         matches!(mode, Some(mode) if !mode.is_empty() && mode != "SPX" && mode != "N/A")
     }
 
-    /// A library that was installed here; what Windows lends to WSL says nothing of this user.
+    /// A library that was installed here; what Windows lends to WSL says nothing of this user, and nobody computes with one
+    /// for 32-bit programs.
     fn own_library(&self, name: &str) -> Seen<String> {
         self.library(name).and_then(|files| {
             files
                 .iter()
-                .find(|file| !file.path.starts_with("/usr/lib/wsl/"))
+                .find(|file| !file.is_32_bit() && !file.path.starts_with("/usr/lib/wsl/"))
                 .map_or(Seen::Absent, |file| {
                     Seen::Got(format!("{} is there", file.path))
                 })
@@ -235,7 +236,7 @@ impl View<'_> {
 
 /// A folder or package of the driver itself (`nvidia`, `nvidia-open-580.95.05`, `akmod-nvidia-...`): NVIDIA's modules for file
 /// systems and network cards are none.
-fn is_source_of(module: &str, name: &str) -> bool {
+pub(super) fn is_source_of(module: &str, name: &str) -> bool {
     let own = name.contains(module);
     let other = ["nvidia-fs", "nvidia_fs", "nvidia-peer", "nvidia_peer"]
         .iter()

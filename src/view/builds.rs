@@ -1,0 +1,149 @@
+//! Kernel modules that are built on the machine itself: by dkms or akmods, and whether there is one for the running kernel.
+
+use super::wanted::is_source_of;
+use super::{DriverGround, GpusToDrive, Stack, View};
+use crate::facts::module_files::{DkmsVersion, ModuleFile};
+use crate::facts::{Seen, Why};
+use crate::finding::Evidence;
+
+/// What stands in the way of asking how a stack's module gets into the running kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildGround {
+    /// Nothing.
+    Open,
+    /// The question does not arise: no GPU to drive, or no kernel of this system's own.
+    NotHere,
+    /// Something that decides is not known.
+    Unknown(String),
+}
+
+/// One version of a module in the tree of dkms.
+#[derive(Clone, Copy, Debug)]
+pub struct DkmsTree<'v> {
+    /// Name of the module (`nvidia`).
+    pub name: &'v str,
+    /// Its version.
+    pub version: &'v str,
+    /// What is there of it.
+    pub tree: &'v DkmsVersion,
+}
+
+impl DkmsTree<'_> {
+    /// Its folder.
+    pub fn path(&self) -> String {
+        format!("/var/lib/dkms/{}/{}", self.name, self.version)
+    }
+}
+
+impl View<'_> {
+    /// The kernel module that drives the GPUs of a stack and that packages bring along as source. None: such sources of it
+    /// are not known here.
+    pub fn module_of(&self, stack: Stack) -> Option<&'static str> {
+        match stack {
+            Stack::Cuda => Some("nvidia"),
+            Stack::Rocm => Some("amdgpu"),
+            Stack::LevelZero => None,
+        }
+    }
+
+    /// Whether module files and builds of this place can be judged for a stack.
+    pub fn build_ground(&self, stack: Stack) -> BuildGround {
+        // In a container they are the host's.
+        if self.wsl().is_some() || self.is_tegra() || self.driver_ground() == DriverGround::Host {
+            return BuildGround::NotHere;
+        }
+        match (self.gpus_to_drive(stack), self.driver_ground()) {
+            (GpusToDrive::None, _) => BuildGround::NotHere,
+            (GpusToDrive::Unknown(why), _) | (_, DriverGround::Unknown(why)) => {
+                BuildGround::Unknown(why)
+            }
+            _ => BuildGround::Open,
+        }
+    }
+
+    /// A file of a module for the running kernel that does not come with the kernel: every one of NVIDIA's, and an amdgpu
+    /// outside of the kernel's own folder. `Absent`: proved that there is none.
+    pub fn extra_module(&self, name: &str) -> Seen<&ModuleFile> {
+        let own = format!("{}/kernel/", self.running_kernel_folder());
+        self.running_kernel().and_then(|kernel| {
+            let files = kernel.modules.get(name);
+            let extra = files.got().and_then(|files| {
+                files
+                    .iter()
+                    .find(|file| name == "nvidia" || !file.path.starts_with(&own))
+            });
+            match extra {
+                Some(file) => Seen::Got(file),
+                None if kernel.modules.whole => Seen::Absent,
+                None => Seen::Unasked(Why::NotCaptured),
+            }
+        })
+    }
+
+    /// The versions of a module in the tree of dkms, with whether these are all. `Absent`: dkms has none.
+    pub fn dkms_trees(&self, module: &str) -> Seen<(Vec<DkmsTree<'_>>, bool)> {
+        let modules = self
+            .facts
+            .dkms
+            .as_ref()
+            .and_then(|dkms| dkms.modules.as_ref());
+        modules.and_then(|modules| {
+            let mut whole = modules.whole;
+            let mut trees = Vec::new();
+            for (name, versions) in &modules.items {
+                if !is_source_of(module, name) {
+                    continue;
+                }
+                whole &= versions.whole;
+                trees.extend(versions.items.iter().map(|(version, tree)| DkmsTree {
+                    name,
+                    version,
+                    tree,
+                }));
+            }
+            if trees.is_empty() && whole {
+                return Seen::Absent;
+            }
+            Seen::Got((trees, whole))
+        })
+    }
+
+    /// What builds a module on this machine. `Absent`: nothing does.
+    pub fn builder_of(&self, module: &str) -> Seen<Evidence> {
+        let evidence = |source: String, says: String| Seen::Got(Evidence { source, says });
+        let by_dkms = self
+            .dkms_trees(module)
+            .and_then(|(trees, whole)| match trees.first() {
+                Some(tree) => evidence(tree.path(), "dkms has its source".to_owned()),
+                None if whole => Seen::Absent,
+                None => Seen::Unasked(Why::NotCaptured),
+            });
+        let by_akmods = || {
+            let packages = self
+                .facts
+                .dkms
+                .as_ref()
+                .and_then(|dkms| dkms.akmods.as_ref());
+            packages.and_then(|packages| {
+                // Folders of the cache stay when the package goes.
+                packages
+                    .iter()
+                    .find(|name| is_source_of(module, name) && name.ends_with(".src.rpm"))
+                    .map_or(Seen::Absent, |name| {
+                        evidence(
+                            "/usr/src/akmods".to_owned(),
+                            format!("{name} is there: akmods builds it"),
+                        )
+                    })
+            })
+        };
+        match by_dkms {
+            Seen::Got(found) => Seen::Got(found),
+            Seen::Absent => by_akmods(),
+            unknown => match by_akmods() {
+                Seen::Got(found) => Seen::Got(found),
+                _ => unknown,
+            },
+        }
+    }
+}

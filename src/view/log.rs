@@ -1,0 +1,1108 @@
+//! What lines of the kernel log say: one table of texts, and for each line the first row that fits. A line of a driver is
+//! looked up among the rows of that driver and those that anybody may print.
+//!
+//! The texts were compared with the public sources that are named beside them. Those of NVIDIA's proprietary parts are not
+//! public; they are as people quote them (`quoted`).
+
+use super::{Gpu, View};
+use crate::facts::Seen;
+use crate::facts::kernel_log::{KernelLog, LogLine};
+
+/// A line that says something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event<'v> {
+    /// What it says.
+    pub kind: Kind,
+    /// The line.
+    pub line: &'v LogLine,
+    /// PCI addresses that it names, as sysfs writes them (`0000:01:00.0`), in their order.
+    pub addresses: Vec<String>,
+    /// It belongs to the present load of its driver: the module was not loaded anew after it.
+    pub current: bool,
+}
+
+impl Event<'_> {
+    /// The line names this PCI address.
+    pub fn names(&self, address: &str) -> bool {
+        self.addresses.iter().any(|named| named == address)
+    }
+
+    /// The line as it is quoted as evidence, its parts on one line.
+    pub fn says(&self) -> String {
+        match self.line.at_us {
+            Some(at) => format!(
+                "[{}.{:06}] {}",
+                at / 1_000_000,
+                at % 1_000_000,
+                in_one(&self.line.text)
+            ),
+            None => in_one(&self.line.text),
+        }
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident $({ $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })?,)*) => {
+        /// What a line says.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Kind {
+            $($(#[$doc])* $kind $({ $($(#[$field_doc])* $field: $type),* })?,)*
+        }
+
+        impl Kind {
+            /// Its name alone.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Kind::$kind $({ $($field: _),* })? => stringify!($kind),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// NVIDIA: an error that the driver reports by number.
+    Xid {
+        /// The number.
+        number: u32,
+        /// The process, where it is named.
+        pid: Option<u32>,
+        /// Its name, where it is named.
+        process: Option<String>,
+        /// What follows.
+        text: String,
+    },
+    /// NVIDIA: the same of an NVSwitch.
+    Sxid {
+        /// The number.
+        number: u32,
+        /// `Fatal` and the like; what follows the number.
+        text: String,
+    },
+    /// NVIDIA: the GPU stopped answering while the driver had it.
+    FellOffBus,
+    /// NVIDIA: the GPU did not answer when the driver looked at it first.
+    LostAtProbe,
+    /// NVIDIA: the driver could not bring the GPU up.
+    InitFailed {
+        /// The three codes, `0x61:0x56:1770`.
+        code: String,
+    },
+    /// NVIDIA: no firmware file for the GPU System Processor.
+    GspFirmwareMissing,
+    /// NVIDIA: the GPU System Processor did not start.
+    GspFailed,
+    /// NVIDIA: the GPU System Processor did not answer in time.
+    GspTimeout,
+    /// NVIDIA: a library has another version than the kernel module.
+    ApiMismatch {
+        /// Version of the library.
+        client: String,
+        /// Version of the module.
+        module: String,
+        /// The program, where it is named.
+        program: Option<String>,
+    },
+    /// NVIDIA: an older branch of the driver serves this GPU.
+    NeedsLegacyDriver {
+        /// `580.xx`.
+        branch: String,
+    },
+    /// NVIDIA: this release of the driver does not know the GPU.
+    NotSupportedByRelease {
+        /// Its version.
+        version: String,
+    },
+    /// NVIDIA: the open kernel module cannot drive it.
+    NeedsProprietaryModule,
+    /// NVIDIA: only the open kernel module can drive it.
+    NeedsOpenModule,
+    /// NVIDIA: the module found no GPU that it serves.
+    NoGpuFound,
+    /// NVIDIA: another driver holds so many of its GPUs.
+    ProbeNotCalled {
+        /// How many.
+        count: u32,
+    },
+    /// NVIDIA: so many GPUs could not be taken.
+    ProbesFailed {
+        /// How many.
+        count: u32,
+    },
+    /// NVIDIA: the module gives up, without a single GPU.
+    NoneInitialized,
+    /// NVIDIA: another driver holds the GPU.
+    BoundElsewhere {
+        /// Its name.
+        driver: String,
+    },
+    /// NVIDIA: a BAR of the GPU has no usable address.
+    BarInvalid {
+        /// Its number.
+        bar: u32,
+    },
+    /// NVIDIA: a power cable is missing.
+    PowerCableMissing,
+    /// NVIDIA: the system went to sleep without the driver's services.
+    SuspendWithoutServices,
+    /// NVIDIA: `nvidia-peermem` was called with a context that is gone.
+    PeermemInvalidContext,
+    /// The module loader refused a module.
+    ModuleRejected {
+        /// The module, where it is named.
+        module: Option<String>,
+        /// Why: `unsigned module`, `module with unavailable key`, `lockdown`.
+        why: String,
+    },
+    /// A module was loaded although its signature could not be verified.
+    ModuleUnverified {
+        /// The module.
+        module: String,
+    },
+    /// A module was built for another kernel.
+    ModuleOfOtherKernel {
+        /// The module.
+        module: String,
+        /// The symbol whose version differs, or the version string of the module.
+        differs: String,
+    },
+    /// A module needs a symbol that nothing has.
+    UnknownSymbol {
+        /// The module.
+        module: String,
+        /// The symbol.
+        symbol: String,
+    },
+    /// The kernel was locked down.
+    LockedDown {
+        /// By what.
+        by: String,
+    },
+    /// A firmware file could not be loaded; the driver may do without.
+    FirmwareFailed {
+        /// Its path below the firmware folder.
+        file: String,
+        /// The error, `-2` for a missing file; None: not told.
+        error: Option<i32>,
+    },
+    /// A driver gave a device up.
+    ProbeFailed {
+        /// The error.
+        error: i32,
+    },
+    /// AMD: the driver could not bring the GPU up.
+    InitFatal,
+    /// AMD: a block of the GPU could not be brought up or resumed.
+    IpBlockFailed {
+        /// Name of the block, `psp`.
+        block: String,
+        /// The error.
+        error: i32,
+    },
+    /// AMD: the security processor did not take its firmware.
+    PspFailed,
+    /// AMD: no VBIOS.
+    RomMissing,
+    /// The kernel found no valid option ROM; healthy machines may say it, too.
+    RomInvalid,
+    /// AMD: the GPU does not answer on the bus any more.
+    DeviceLost,
+    /// A device does not answer when its power state is to change.
+    DeviceInaccessible,
+    /// AMD: a reset of the GPU begins.
+    ResetBegin,
+    /// AMD: it worked.
+    ResetSucceeded,
+    /// AMD: it did not.
+    ResetFailed {
+        /// The error; None: not told.
+        error: Option<i32>,
+    },
+    /// AMD: a reset lost what was in the GPU's memory.
+    VramLost,
+    /// AMD: a queue of commands got stuck.
+    RingTimeout {
+        /// Its name.
+        ring: String,
+        /// Taking back the one job was enough.
+        soft_recovered: bool,
+    },
+    /// AMD: a program used memory that is not mapped.
+    PageFault,
+    /// AMD: memory or logic errors that could not be corrected.
+    RasUncorrectable {
+        /// How many; None: not told.
+        count: Option<u64>,
+        /// Block of the GPU.
+        block: String,
+    },
+    /// AMD: the scheduler firmware MES does not answer.
+    MesFailed,
+    /// AMD: compute queues could not be taken off the GPU.
+    QueuePreemptionFailed,
+    /// AMD: the driver let the GPU go.
+    DriverFinished,
+    /// AMD compute: left out because the slot has no PCIe atomics.
+    AtomicsMissing {
+        /// Vendor and device id.
+        id: Option<(u16, u16)>,
+        /// Version of the GPU's firmware, and the first one that does without; 0: none does. None: not told.
+        firmware: Option<(u32, u32)>,
+    },
+    /// AMD compute: this chip is not known to it.
+    NotSupportedInKfd {
+        /// Its name, `TAHITI` or `GC IP 0b0004`.
+        chip: String,
+    },
+    /// AMD compute: left out because of other errors.
+    NotAddedToKfd {
+        /// Vendor and device id.
+        id: Option<(u16, u16)>,
+    },
+    /// Intel: the GPU hung.
+    GpuHang,
+    /// Intel: an engine was reset.
+    EngineReset,
+    /// Intel: the driver gave the GPU up.
+    Wedged,
+    /// PCIe error reporting.
+    PcieError {
+        /// It could not be corrected.
+        uncorrected: bool,
+        /// It was fatal for the link.
+        fatal: bool,
+    },
+    /// A slower link than the device could have.
+    PcieBandwidth {
+        /// `8.0 GT/s PCIe x4`.
+        link: String,
+        /// Address of the function that is the limit.
+        at: String,
+    },
+    /// The link of a hot-plug slot went down.
+    SlotLinkDown,
+    /// The card was pulled from a hot-plug slot.
+    SlotEmpty,
+    /// No address space for a BAR; a later attempt may have worked.
+    BarUnassigned {
+        /// Its number.
+        bar: u32,
+        /// It is one of the virtual functions.
+        of_virtual_function: bool,
+    },
+    /// The IOMMU stopped an access of a device.
+    IommuFault,
+    /// The kernel killed a process for want of memory.
+    OutOfMemory {
+        /// The process.
+        pid: Option<u32>,
+        /// Its name.
+        process: String,
+    },
+    /// The system goes to sleep.
+    SuspendEntry,
+    /// It wakes up.
+    SuspendExit,
+    /// A driver refused to let its device sleep or wake.
+    DeviceSuspendFailed {
+        /// The error.
+        error: i32,
+    },
+}
+
+/// Whose line it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    Nvidia,
+    Amd,
+    Intel,
+    /// `[drm]` and `[drm:...]`: of any driver.
+    Drm,
+    Other,
+}
+
+/// A row: who prints it, a text in which `*` stands for anything, what it says given what stands for the `*`.
+/// A text may stand anywhere in the line unless it begins with `^`; with `$` at its end the line ends there.
+type Row = (Speaker, &'static str, fn(&[&str]) -> Option<Kind>);
+
+use Speaker::{Amd, Intel, Nvidia, Other};
+
+/// The rows; the first that fits wins. Rows of `Other` are for every line.
+const ROWS: &[Row] = &[
+    // open-gpu-kernel-modules src/nvidia/src/kernel/gpu/rc/kernel_rc.c: "Xid (PCI:%04x:%02x:%02x GPU-I:%02u): %d, pid=%s, name=%s, %s";
+    // drivers before 346 wrote "Xid (0000:03:00): 14, ..." (quoted).
+    (Nvidia, "^NVRM: Xid (*): *, *", |words| {
+        xid(words[1], words[2])
+    }),
+    (Nvidia, "^NVRM: Xid (*): *", |words| xid(words[1], "")),
+    // src/common/nvswitch/kernel/inc/common_nvswitch.h
+    (Nvidia, "SXid (*): *, *", |words| {
+        Some(Kind::Sxid {
+            number: number(words[1])?,
+            text: words[2].to_owned(),
+        })
+    }),
+    // src/nvidia/arch/nvalloc/unix/src/osapi.c, rm_is_supported_device
+    (
+        Nvidia,
+        "^NVRM: The NVIDIA GPU * installed in this system has fallen off the bus",
+        |_| Some(Kind::LostAtProbe),
+    ),
+    // src/nvidia/arch/nvalloc/unix/src/osinit.c
+    (Nvidia, "GPU has fallen off the bus.", |_| {
+        Some(Kind::FellOffBus)
+    }),
+    (Nvidia, "RmInitAdapter failed! (*)", |words| {
+        Some(Kind::InitFailed {
+            code: words[0].to_owned(),
+        })
+    }),
+    (Nvidia, "No firmware image found", |_| {
+        Some(Kind::GspFirmwareMissing)
+    }),
+    (
+        Nvidia,
+        "GPU does not have the necessary power cables connected",
+        |_| Some(Kind::PowerCableMissing),
+    ),
+    // src/nvidia/src/kernel/gpu/gsp/: kernel_gsp.c, arch/turing/kernel_gsp_tu102.c, kernel_gsp_booter_tu102.c
+    (Nvidia, "Cannot initialize GSP firmware RM", |_| {
+        Some(Kind::GspFailed)
+    }),
+    (Nvidia, "Failed to boot GSP", |_| Some(Kind::GspFailed)),
+    (Nvidia, "failed to execute Booter Load", |_| {
+        Some(Kind::GspFailed)
+    }),
+    (Nvidia, "unexpected WPR2 already up", |_| {
+        Some(Kind::GspFailed)
+    }),
+    (
+        Nvidia,
+        "sanity check failed * waiting for RPC response from GSP",
+        |_| Some(Kind::GspTimeout),
+    ),
+    (Nvidia, "Rate limiting GSP RPC error prints", |_| {
+        Some(Kind::GspTimeout)
+    }),
+    // src/nvidia/arch/nvalloc/unix/src/osapi.c; before 555 without program (quoted)
+    (
+        Nvidia,
+        "API mismatch: the client '*' (pid *) has the version *, but this kernel module has the version *. ",
+        |words| mismatch(words[2], words[3], Some(words[0])),
+    ),
+    (
+        Nvidia,
+        "API mismatch: the client has the version *, but this kernel module has the version *. ",
+        |words| mismatch(words[0], words[1], None),
+    ),
+    (
+        Nvidia,
+        "API mismatch: the client has the version *, but this kernel module has the version *.$",
+        |words| mismatch(words[0], words[1], None),
+    ),
+    // Closed: rm_is_legacy_device, rm_is_legacy_arch (quoted)
+    (
+        Nvidia,
+        "is supported through the NVIDIA * Legacy drivers",
+        |words| {
+            Some(Kind::NeedsLegacyDriver {
+                branch: words[0].to_owned(),
+            })
+        },
+    ),
+    // osapi.c, rm_is_supported_device; the text of the proprietary module is quoted
+    (Nvidia, "is not supported by open nvidia.ko", |_| {
+        Some(Kind::NeedsProprietaryModule)
+    }),
+    (
+        Nvidia,
+        "requires use of the NVIDIA open kernel modules",
+        |_| Some(Kind::NeedsOpenModule),
+    ),
+    (
+        Nvidia,
+        "installed in this system is not supported by the NVIDIA * driver release",
+        |words| {
+            Some(Kind::NotSupportedByRelease {
+                version: words[0].to_owned(),
+            })
+        },
+    ),
+    // kernel-open/nvidia/nv.c, nvidia_init_module
+    (Nvidia, "^NVRM: No NVIDIA GPU found", |_| {
+        Some(Kind::NoGpuFound)
+    }),
+    (Nvidia, "^NVRM: No NVIDIA PCI devices found", |_| {
+        Some(Kind::NoGpuFound)
+    }),
+    (
+        Nvidia,
+        "The NVIDIA probe routine was not called for * device(s)",
+        |words| {
+            Some(Kind::ProbeNotCalled {
+                count: number(words[0])?,
+            })
+        },
+    ),
+    (
+        Nvidia,
+        "The NVIDIA probe routine failed for * device(s)",
+        |words| {
+            Some(Kind::ProbesFailed {
+                count: number(words[0])?,
+            })
+        },
+    ),
+    (Nvidia, "^NVRM: No NVIDIA devices probed", |_| {
+        Some(Kind::NoneInitialized)
+    }),
+    (
+        Nvidia,
+        "None of the NVIDIA devices were initialized",
+        |_| Some(Kind::NoneInitialized),
+    ),
+    // Closed (quoted)
+    (Nvidia, "^NVRM: GPU * is already bound to *.$", |words| {
+        Some(Kind::BoundElsewhere {
+            driver: words[1].to_owned(),
+        })
+    }),
+    // kernel-open/nvidia/nv-pci.c, nv_pci_validate_bars
+    (
+        Nvidia,
+        "This PCI I/O region assigned to your NVIDIA device is invalid: BAR* is ",
+        |words| {
+            Some(Kind::BarInvalid {
+                bar: number(words[0])?,
+            })
+        },
+    ),
+    // kernel-open/nvidia/nv.c, nv_power_management
+    (
+        Nvidia,
+        "System Power Management attempted without driver procfs suspend interface",
+        |_| Some(Kind::SuspendWithoutServices),
+    ),
+    // kernel-open/nvidia-peermem/nvidia-peermem.c
+    (Nvidia, "^nvidia-peermem * detected invalid context", |_| {
+        Some(Kind::PeermemInvalidContext)
+    }),
+    // linux drivers/gpu/drm/amd/amdgpu/: amdgpu_kms.c, amdgpu_device.c, amdgpu_psp.c, amdgpu_bios.c
+    (Amd, "Fatal error during GPU init", |_| {
+        Some(Kind::InitFatal)
+    }),
+    (Amd, "_init of IP block <*> failed *", |words| {
+        block(words[0], words[1])
+    }),
+    (Amd, "resume of IP block <*> failed *", |words| {
+        block(words[0], words[1])
+    }),
+    (Amd, "PSP load * failed", |_| Some(Kind::PspFailed)),
+    (Amd, "PSP firmware loading failed", |_| {
+        Some(Kind::PspFailed)
+    }),
+    (Amd, "PSP resume failed", |_| Some(Kind::PspFailed)),
+    (Amd, "Unable to locate a BIOS ROM", |_| {
+        Some(Kind::RomMissing)
+    }),
+    (Amd, "device lost from bus", |_| Some(Kind::DeviceLost)),
+    (Amd, "GPU reset begin!", |_| Some(Kind::ResetBegin)),
+    (Amd, "GPU reset succeeded", |_| Some(Kind::ResetSucceeded)),
+    (Amd, "GPU reset(*) succeeded", |_| {
+        Some(Kind::ResetSucceeded)
+    }),
+    (Amd, "GPU reset(*) failed", |_| {
+        Some(Kind::ResetFailed { error: None })
+    }),
+    (Amd, "GPU reset end with ret = *", |words| {
+        Some(Kind::ResetFailed {
+            error: Some(number(words[0])?),
+        })
+    }),
+    (Amd, "GPU Recovery Failed: *", |words| {
+        Some(Kind::ResetFailed {
+            error: Some(number(words[0])?),
+        })
+    }),
+    (Amd, "VRAM is lost due to GPU reset", |_| {
+        Some(Kind::VramLost)
+    }),
+    (Amd, "amdgpu: finishing device", |_| {
+        Some(Kind::DriverFinished)
+    }),
+    // amdgpu_job.c
+    (Amd, "ring * timeout, but soft recovered", |words| {
+        ring(words[0], true)
+    }),
+    (Amd, "ring * timeout, signaled seq=", |words| {
+        ring(words[0], false)
+    }),
+    // gmc_v9_0.c, gmc_v11_0.c and the like; `retry` and `no-retry` stand before the words
+    (Amd, "[gfxhub*page fault (", |_| Some(Kind::PageFault)),
+    (Amd, "[mmhub*page fault (", |_| Some(Kind::PageFault)),
+    // amdgpu_ras.c; a clean count is `no` or 0
+    (
+        Amd,
+        "*uncorrectable hardware errors detected in * block",
+        |words| uncorrectable(words[0], words[1]),
+    ),
+    // mes_v11_0.c, mes_v12_0.c
+    (Amd, "MES failed to respond to msg=", |_| {
+        Some(Kind::MesFailed)
+    }),
+    (Amd, "MES might be in unrecoverable state", |_| {
+        Some(Kind::MesFailed)
+    }),
+    (Amd, "MES ring buffer is full", |_| Some(Kind::MesFailed)),
+    // amdkfd/kfd_device_queue_manager.c
+    (Amd, "qcm fence wait loop timeout expired", |_| {
+        Some(Kind::QueuePreemptionFailed)
+    }),
+    (Amd, "due to an unsuccessful queues preemption", |_| {
+        Some(Kind::QueuePreemptionFailed)
+    }),
+    // amdkfd/kfd_device.c; the versions came with Linux 5.11
+    (Amd, "skipped device *, PCI rejects atomics *<*", |words| {
+        atomics(words[0], number(words[1]).zip(number(words[2])))
+    }),
+    (Amd, "skipped device *, PCI rejects atomics", |words| {
+        atomics(words[0], None)
+    }),
+    (Amd, "^kfd kfd: amdgpu: * not supported in kfd", |words| {
+        chip(words[0])
+    }),
+    (Amd, "^kfd kfd: * not supported in kfd", |words| {
+        chip(words[0])
+    }),
+    (Amd, "device * NOT added due to errors", |words| {
+        Some(Kind::NotAddedToKfd { id: ids(words[0]) })
+    }),
+    // i915_gpu_error.c, i915/gt/intel_gt.c, i915_gem_pm.c
+    (Intel, "GPU HANG: ecode", |_| Some(Kind::GpuHang)),
+    (Intel, "declaring it wedged", |_| Some(Kind::Wedged)),
+    // xe/xe_device.c, xe/xe_guc_submit.c
+    (Intel, "has declared device * as wedged", |_| {
+        Some(Kind::Wedged)
+    }),
+    (Intel, "Engine reset: engine_class=", |_| {
+        Some(Kind::EngineReset)
+    }),
+    // kernel/module/signing.c, main.c, version.c; security/lockdown/lockdown.c
+    (
+        Other,
+        "^* module verification failed: signature and/or required key missing",
+        |words| {
+            Some(Kind::ModuleUnverified {
+                module: module(words[0]),
+            })
+        },
+    ),
+    (Other, "^Loading of * is rejected", |words| {
+        rejected(None, words[0])
+    }),
+    (Other, "^*: loading of * is rejected", |words| {
+        rejected(Some(words[0]), words[1])
+    }),
+    (Other, "^*: Loading of * is rejected", |words| {
+        rejected(Some(words[0]), words[1])
+    }),
+    (
+        Other,
+        "^Lockdown: *: unsigned module loading is restricted",
+        |_| rejected(None, "lockdown"),
+    ),
+    (Other, "^Kernel is locked down from *;", |words| {
+        Some(Kind::LockedDown {
+            by: words[0].to_owned(),
+        })
+    }),
+    (Other, "^*: disagrees about version of symbol *", |words| {
+        other_kernel(words[0], words[1])
+    }),
+    (Other, "^*: version magic '*' should be '", |words| {
+        other_kernel(words[0], words[1])
+    }),
+    (Other, "^*: Unknown symbol * (err", |words| {
+        Some(Kind::UnknownSymbol {
+            module: module(words[0]),
+            symbol: words[1].to_owned(),
+        })
+    }),
+    // drivers/base/firmware_loader/main.c, then what amdgpu adds (amdgpu_ucode.c, amdgpu_device.c)
+    (
+        Other,
+        "Direct firmware load for * failed with error *",
+        |words| {
+            Some(Kind::FirmwareFailed {
+                file: words[0].to_owned(),
+                error: Some(number(words[1])?),
+            })
+        },
+    ),
+    (Amd, "Failed to load firmware \"*\"", |words| {
+        Some(Kind::FirmwareFailed {
+            file: words[0].to_owned(),
+            error: None,
+        })
+    }),
+    (Amd, "Failed to get gpu_info firmware \"*\"", |words| {
+        Some(Kind::FirmwareFailed {
+            file: words[0].to_owned(),
+            error: None,
+        })
+    }),
+    // drivers/base/dd.c, before and since Linux 6.10
+    (Other, "probe of * failed with error *", |words| {
+        Some(Kind::ProbeFailed {
+            error: number(words[1])?,
+        })
+    }),
+    (Other, "probe with driver * failed with error *", |words| {
+        Some(Kind::ProbeFailed {
+            error: number(words[1])?,
+        })
+    }),
+    // drivers/pci/: rom.c, pci.c, pcie/aer.c, hotplug/pciehp_ctrl.c, setup-res.c before and since Linux 6.9
+    (Other, "Invalid PCI ROM", |_| Some(Kind::RomInvalid)),
+    (
+        Other,
+        "Unable to change power state from * to *, device inaccessible",
+        |_| Some(Kind::DeviceInaccessible),
+    ),
+    (Other, "PCIe Bus Error: severity=*, type=", |words| {
+        Some(Kind::PcieError {
+            uncorrected: words[0].starts_with("Uncorrect"),
+            fatal: words[0].contains("(Fatal)"),
+        })
+    }),
+    (
+        Other,
+        "available PCIe bandwidth, limited by * link at * (capable",
+        |words| {
+            Some(Kind::PcieBandwidth {
+                link: words[0].to_owned(),
+                at: words[1].to_owned(),
+            })
+        },
+    ),
+    (Other, "Slot(*): Link Down$", |_| Some(Kind::SlotLinkDown)),
+    (Other, "Slot(*): Card not present$", |_| {
+        Some(Kind::SlotEmpty)
+    }),
+    (Other, "VF BAR * can't assign; no space", |words| {
+        bar(words[0], true)
+    }),
+    (Other, "VF BAR * failed to assign", |words| {
+        bar(words[0], true)
+    }),
+    (Other, "BAR *: no space for", |words| bar(words[0], false)),
+    (Other, "BAR * can't assign; no space", |words| {
+        bar(words[0], false)
+    }),
+    (Other, "BAR * failed to assign", |words| {
+        bar(words[0], false)
+    }),
+    // drivers/iommu/: amd/iommu.c, intel/dmar.c
+    (Other, "AMD-Vi: Event logged [IO_PAGE_FAULT", |_| {
+        Some(Kind::IommuFault)
+    }),
+    (Other, "DMAR: [DMA * Request device [*]", |_| {
+        Some(Kind::IommuFault)
+    }),
+    // mm/oom_kill.c; the older `Kill process` comes before the kill, and the kill has a line of its own
+    (Other, "ut of memory: Killed process *(*)", |words| {
+        killed(words[0], words[1])
+    }),
+    // kernel/power/suspend.c, hibernate.c; drivers/base/power/main.c
+    (Other, "PM: suspend entry", |_| Some(Kind::SuspendEntry)),
+    (Other, "PM: suspend exit", |_| Some(Kind::SuspendExit)),
+    (Other, "PM: hibernation: hibernation entry", |_| {
+        Some(Kind::SuspendEntry)
+    }),
+    (Other, "PM: hibernation: hibernation exit", |_| {
+        Some(Kind::SuspendExit)
+    }),
+    (Other, "PM: pci_pm_*(): * returns *", |words| {
+        Some(Kind::DeviceSuspendFailed {
+            error: number(words[2])?,
+        })
+    }),
+];
+
+fn number<N: std::str::FromStr>(text: &str) -> Option<N> {
+    text.trim().parse().ok()
+}
+
+fn xid(code: &str, rest: &str) -> Option<Kind> {
+    let (pid, rest) = field(rest, "pid=");
+    let (process, text) = field(rest, "name=");
+    Some(Kind::Xid {
+        number: number(code)?,
+        pid: pid.and_then(number),
+        process: process
+            .filter(|name| *name != "<unknown>")
+            .map(str::to_owned),
+        text: text.to_owned(),
+    })
+}
+
+/// The value of a field at the beginning, and what follows it.
+fn field<'t>(text: &'t str, name: &str) -> (Option<&'t str>, &'t str) {
+    match text.strip_prefix(name) {
+        Some(rest) => {
+            let (value, rest) = rest.split_once(',').unwrap_or((rest, ""));
+            (Some(value), rest.trim_start())
+        }
+        None => (None, text),
+    }
+}
+
+fn mismatch(client: &str, module: &str, program: Option<&str>) -> Option<Kind> {
+    Some(Kind::ApiMismatch {
+        client: client.to_owned(),
+        module: module.to_owned(),
+        program: program.map(str::to_owned),
+    })
+}
+
+fn block(name: &str, error: &str) -> Option<Kind> {
+    Some(Kind::IpBlockFailed {
+        block: name.to_owned(),
+        error: number(error)?,
+    })
+}
+
+fn ring(name: &str, soft_recovered: bool) -> Option<Kind> {
+    (!name.contains(' ')).then(|| Kind::RingTimeout {
+        ring: name.to_owned(),
+        soft_recovered,
+    })
+}
+
+fn uncorrectable(before: &str, block: &str) -> Option<Kind> {
+    let last = before.split_whitespace().next_back().unwrap_or_default();
+    let count: Option<u64> = number(last);
+    let block = block.rsplit(' ').next().unwrap_or(block);
+    (count != Some(0) && last != "no").then(|| Kind::RasUncorrectable {
+        count,
+        block: block.to_owned(),
+    })
+}
+
+/// `1002:7340`.
+fn ids(text: &str) -> Option<(u16, u16)> {
+    let (vendor, device) = text.split_once(':')?;
+    let hex = |text| u16::from_str_radix(text, 16).ok();
+    hex(vendor).zip(hex(device))
+}
+
+fn atomics(device: &str, firmware: Option<(u32, u32)>) -> Option<Kind> {
+    Some(Kind::AtomicsMissing {
+        id: ids(device),
+        firmware,
+    })
+}
+
+fn chip(name: &str) -> Option<Kind> {
+    Some(Kind::NotSupportedInKfd {
+        chip: name.to_owned(),
+    })
+}
+
+/// The module's name, which a colon may follow.
+fn module(name: &str) -> String {
+    name.trim_end_matches(':').to_owned()
+}
+
+fn rejected(module: Option<&str>, why: &str) -> Option<Kind> {
+    Some(Kind::ModuleRejected {
+        module: module.map(str::to_owned),
+        why: why.to_owned(),
+    })
+}
+
+fn other_kernel(name: &str, differs: &str) -> Option<Kind> {
+    Some(Kind::ModuleOfOtherKernel {
+        module: module(name),
+        differs: differs.to_owned(),
+    })
+}
+
+/// Its number stands first, with or without a colon.
+fn bar(text: &str, of_virtual_function: bool) -> Option<Kind> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    Some(Kind::BarUnassigned {
+        bar: number(&text[..digits])?,
+        of_virtual_function,
+    })
+}
+
+fn killed(before: &str, name: &str) -> Option<Kind> {
+    let digits = before.bytes().take_while(u8::is_ascii_digit).count();
+    Some(Kind::OutOfMemory {
+        pid: number(&before[..digits]),
+        process: name.to_owned(),
+    })
+}
+
+/// Parts of a message that was cut at its line ends; the longest has six.
+const MOST_PARTS: usize = 6;
+
+/// What stands for each `*`, where the pattern fits.
+fn fit<'t>(pattern: &str, text: &'t str) -> Option<Vec<&'t str>> {
+    let (pattern, to_end) = match pattern.strip_suffix('$') {
+        Some(pattern) => (pattern, true),
+        None => (pattern, false),
+    };
+    let (pattern, from_start) = match pattern.strip_prefix('^') {
+        Some(pattern) => (pattern, true),
+        None => (pattern, false),
+    };
+    let mut parts = pattern.split('*');
+    let first = parts.next()?;
+    let mut rest = if from_start {
+        text.strip_prefix(first)?
+    } else {
+        &text[text.find(first)? + first.len()..]
+    };
+    let mut words = Vec::new();
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        let last = parts.peek().is_none();
+        let (word, after) = match part {
+            // The last `*` takes all that is left.
+            "" if last => (rest, ""),
+            _ if last && to_end => (rest.strip_suffix(part)?, ""),
+            _ => {
+                let at = rest.find(part)?;
+                (&rest[..at], &rest[at + part.len()..])
+            }
+        };
+        words.push(word.trim());
+        rest = after;
+    }
+    (!to_end || rest.is_empty()).then_some(words)
+}
+
+/// A message of several lines as one. NVIDIA's driver begins each with its name.
+fn in_one(text: &str) -> String {
+    if !text.contains('\n') {
+        return text.to_owned();
+    }
+    let lines = text.lines().map(str::trim);
+    let lines = lines.enumerate().map(|(at, line)| match at {
+        0 => line,
+        _ => line.strip_prefix("NVRM:").unwrap_or(line).trim(),
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// Where an old log daemon has cut messages of NVIDIA's driver at their line ends, the first part of one says how it goes on.
+fn goes_on(text: &str) -> bool {
+    text.starts_with("NVRM: ")
+        && !text.contains('\n')
+        && (text.starts_with("NVRM: API mismatch: ") && !text.ends_with('.')
+            || text.starts_with("NVRM: The NVIDIA ") && !text.ends_with('.')
+            || text.ends_with("NVIDIA device is invalid:"))
+}
+
+fn speaker(text: &str) -> Speaker {
+    let begins = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
+    let drm = text.starts_with("[drm");
+    if begins(&["NVRM:", "nvidia"]) {
+        Speaker::Nvidia
+    } else if begins(&["amdgpu", "kfd", "radeon"]) || drm && text.contains("[amdgpu]") {
+        Speaker::Amd
+    } else if begins(&["i915", "xe "]) {
+        Speaker::Intel
+    } else if drm {
+        Speaker::Drm
+    } else {
+        Speaker::Other
+    }
+}
+
+/// PCI addresses in a text: `0000:01:00.0`, `PCI:0000:01:00`, `(0000:03:00)`.
+fn addresses(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let is_part = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
+    for word in text.split(|c: char| !is_part(c)) {
+        // `PCI:` leaves the colon before the domain, and texts go on behind one.
+        if let Some(address) = address(word.trim_matches([':', '.']))
+            && !found.contains(&address)
+        {
+            found.push(address);
+        }
+    }
+    found
+}
+
+fn address(word: &str) -> Option<String> {
+    let (domain, rest) = word.split_once(':')?;
+    let (bus, rest) = rest.split_once(':')?;
+    let (slot, function) = rest.split_once('.').unwrap_or((rest, "0"));
+    let hex = |text: &str, digits: std::ops::RangeInclusive<usize>| {
+        digits
+            .contains(&text.len())
+            .then(|| u32::from_str_radix(text, 16).ok())?
+    };
+    let (domain, bus) = (hex(domain, 4..=8)?, hex(bus, 2..=2)?);
+    let (slot, function) = (hex(slot, 2..=2)?, hex(function, 1..=1)?);
+    (slot < 32 && function < 8).then(|| format!("{domain:04x}:{bus:02x}:{slot:02x}.{function}"))
+}
+
+/// Where the present load of a driver begins, as an index into the lines; 0: nothing shows an earlier load.
+///
+/// NVIDIA's module says `Nvlink Core is being initialized` before it looks at its GPUs and `loading NVIDIA UNIX` after it
+/// (kernel-open/nvidia/nv.c), the latter only where that went well; old ones say the latter alone.
+fn load_begins(lines: &[LogLine], speaker: Speaker) -> usize {
+    let mut begin = 0;
+    let mut loaded_since = true;
+    for (at, line) in lines.iter().enumerate() {
+        let text = line.text.as_str();
+        match speaker {
+            Speaker::Nvidia => {
+                if text.contains("Nvlink Core is being initialized") {
+                    (begin, loaded_since) = (at, false);
+                } else if text.starts_with("nvidia: loading out-of-tree module")
+                    || text.starts_with("nvidia: module license")
+                {
+                    if loaded_since {
+                        (begin, loaded_since) = (at, false);
+                    }
+                } else if text.starts_with("NVRM: loading ") {
+                    if loaded_since {
+                        begin = at;
+                    }
+                    loaded_since = true;
+                }
+            }
+            // drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c, amdgpu_init
+            Speaker::Amd if text.contains("amdgpu kernel modesetting enabled") => begin = at,
+            _ => {}
+        }
+    }
+    begin
+}
+
+/// What the lines say, in their order.
+pub fn events(lines: &[LogLine]) -> Vec<Event<'_>> {
+    let nvidia_begins = load_begins(lines, Nvidia);
+    let amd_begins = load_begins(lines, Amd);
+    let mut events = Vec::new();
+    let mut next = 0;
+    while let Some(line) = lines.get(next) {
+        let at = next;
+        next += 1;
+        let mut text = in_one(&line.text);
+        if goes_on(&line.text) {
+            let parts = lines[next..].iter().take(MOST_PARTS);
+            for part in parts.map_while(|line| line.text.strip_prefix("NVRM: ")) {
+                text.push(' ');
+                text.push_str(&in_one(part));
+                next += 1;
+                if part.ends_with('.') {
+                    break;
+                }
+            }
+        }
+        let speaker = speaker(&text);
+        let found = ROWS.iter().find_map(|(of, pattern, kind)| {
+            let of_any = speaker == Speaker::Drm && matches!(of, Amd | Intel);
+            if *of != Other && *of != speaker && !of_any {
+                return None;
+            }
+            kind(&fit(pattern, &text)?).map(|kind| (*of, kind))
+        });
+        if let Some((of, kind)) = found {
+            let begins = match (of, speaker) {
+                (Nvidia, _) | (_, Nvidia) => nvidia_begins,
+                (Amd, _) | (_, Amd) => amd_begins,
+                _ => 0,
+            };
+            events.push(Event {
+                kind,
+                line,
+                addresses: addresses(&text),
+                current: at >= begins,
+            });
+        }
+    }
+    events
+}
+
+impl<'a> View<'a> {
+    /// The kernel log, where it could be read. What is in it happened; what is not may have been overwritten: see `log_tells`.
+    pub fn log(&self) -> Seen<&'a KernelLog> {
+        self.facts.kernel_log.as_ref()
+    }
+
+    /// Whether a line that is not in the log was not printed since the boot.
+    pub fn log_tells(&self) -> Seen<()> {
+        self.log().and_then(|log| {
+            if log.from_boot {
+                Seen::Got(())
+            } else {
+                Seen::error("it does not reach back to the boot")
+            }
+        })
+    }
+
+    /// Where anyone can read the log again.
+    pub fn log_source(&self) -> &'a str {
+        let source = self.log().got().map_or("", |log| log.source.as_str());
+        match source.strip_prefix("file ") {
+            Some(path) => path,
+            None if source == "journal" => "/var/log/journal",
+            None => "/dev/kmsg",
+        }
+    }
+
+    /// What the log says of a GPU since its driver was loaded.
+    pub fn log_of<'g>(&'g self, gpu: &'g Gpu) -> impl Iterator<Item = &'g Event<'a>> {
+        self.log_events.iter().filter(|event| {
+            event.current && gpu.pci.as_ref().is_some_and(|address| event.names(address))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_as_they_are_written() {
+        for (pattern, text, words) in [
+            ("b", "abc", Some(vec![])),
+            ("^b", "abc", None),
+            ("b$", "abc", None),
+            ("a*c$", "abcbc", Some(vec!["bcb"])),
+            ("a*c", "abcbc", Some(vec!["b"])),
+            ("a *", "x a  é ü ", Some(vec!["é ü"])),
+            ("*é*", "ü é x", Some(vec!["ü", "x"])),
+            ("^* b * d", "a b c d", Some(vec!["a", "c"])),
+            ("(*)", "(", None),
+            ("", "", Some(vec![])),
+        ] {
+            assert_eq!(fit(pattern, text), words, "{pattern} in {text}");
+        }
+    }
+
+    #[test]
+    fn addresses_in_all_spellings() {
+        for (text, found) in [
+            ("NVRM: Xid (PCI:0000:3B:00): 13", vec!["0000:3b:00.0"]),
+            ("Xid (0000:03:00): 14", vec!["0000:03:00.0"]),
+            ("GPU 0000:06:00.1: x 0000:06:00.1", vec!["0000:06:00.1"]),
+            ("PCI:00000001:00:1f.7.", vec!["0001:00:1f.7"]),
+            ("10000:e1:00.0", vec!["10000:e1:00.0"]),
+            (
+                "[8086:9d13] 12:34:56 0000:00 1:2:3 00:11:22:33:44:55",
+                vec![],
+            ),
+            ("0000:00:20.0 0000:00:00.8 0000:000:00.0", vec![]),
+        ] {
+            assert_eq!(addresses(text), found, "{text}");
+        }
+    }
+}
