@@ -50,6 +50,8 @@ pub struct Answer {
     /// For a finding: how bad, settled from its own and the check's severity, lowered where nobody wants the stack; a root
     /// takes the highest of what it folds.
     pub severity: Severity,
+    /// How bad findings of the check usually are.
+    pub usual: Severity,
     /// Index in the list of the root that explains this answer away.
     pub folded_into: Option<usize>,
 }
@@ -84,6 +86,7 @@ pub fn judge(checks: &[Check], view: &View, tables: &Tables) -> Vec<Answer> {
                 subject,
                 verdict,
                 severity,
+                usual: check.severity,
                 folded_into: None,
             });
             rows_of.push(row);
@@ -269,7 +272,10 @@ fn explains(
         }),
         Verdict::Fine(_) | Verdict::NotHere => return false,
     };
+    // What keeps no GPU from working explains nothing about the GPUs.
+    let of_no_gpu = matches!(&one.verdict, Verdict::Found(finding) if finding.gpus.as_ref().is_some_and(Vec::is_empty));
     let later = matches!(other.verdict, Verdict::CannotTell { .. })
+        && !of_no_gpu
         && one.severity == Severity::Error
         && one.link.in_chain()
         && other.link.in_chain()
@@ -363,6 +369,7 @@ mod tests {
             } else {
                 Severity::Note
             },
+            usual: Severity::Error,
             folded_into: None,
         }
     }

@@ -39,6 +39,23 @@ impl Verdict {
     }
 }
 
+/// Of answers about the parts of one subject the one that matters most: a finding, then what cannot be told, then what is fine.
+pub fn worst(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let rank = |verdict: &Verdict| match verdict {
+        Verdict::NotHere => 0,
+        Verdict::Fine(_) => 1,
+        Verdict::CannotTell { .. } => 2,
+        Verdict::Found(_) => 3,
+    };
+    verdicts.fold(Verdict::NotHere, |worst, next| {
+        if rank(&next) > rank(&worst) {
+            next
+        } else {
+            worst
+        }
+    })
+}
+
 impl From<Finding> for Verdict {
     fn from(finding: Finding) -> Verdict {
         Verdict::Found(Box::new(finding))

@@ -40,7 +40,7 @@ pub struct Finding {
     /// The stack that a finding about the machine concerns.
     pub stack: Option<Stack>,
     /// For a finding about a stack: the keys of the GPUs that it keeps from working, where that is not all of them. None:
-    /// the whole stack. Empty: no GPU at all, only an NPU.
+    /// the whole stack. Empty: no GPU of this user, only an NPU or a service.
     pub gpus: Option<Vec<String>>,
     /// How sure.
     pub confidence: Confidence,

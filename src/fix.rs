@@ -63,8 +63,8 @@ pub enum Ground {
 }
 
 /// The names that may stand in braces in the texts of `fixes.toml`.
-pub const PLACEHOLDERS: [&str; 10] = [
-    "branch", "file", "group", "kernel", "line", "name", "point", "tool", "user", "word",
+pub const PLACEHOLDERS: [&str; 11] = [
+    "branch", "file", "group", "kernel", "line", "name", "point", "tool", "user", "version", "word",
 ];
 
 /// The row of a recipe for these families, first match first, with the arguments put in. None: there is no such recipe, or

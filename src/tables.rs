@@ -157,6 +157,21 @@ struct TargetRow {
     _source: String,
     #[serde(rename = "confidence")]
     _confidence: Confidence,
+    generic: Option<String>,
+    sibling: Option<Sibling>,
+}
+
+/// Another target whose kernels run on a GPU, though nobody supports that.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sibling {
+    /// Its name.
+    pub gfx: String,
+    /// What may go wrong all the same, as a clause.
+    pub caution: Option<String>,
+    #[serde(rename = "source")]
+    _source: String,
+    confidence: Confidence,
 }
 
 /// A row of `data/compute-capability.toml`.
@@ -311,6 +326,19 @@ impl Tables {
         }
         let row: TargetRow = row(self.text(TARGETS), "target", "gfx", target)?;
         Some(row.architecture)
+    }
+
+    /// The target of several GPUs whose kernels run on this one too (`gfx11-generic` for `gfx1100`).
+    pub fn generic_of(&self, target: &str) -> Option<String> {
+        let row: TargetRow = row(self.text(TARGETS), "target", "gfx", target)?;
+        row.generic
+    }
+
+    /// The target whose kernels somebody has seen run on this one under `HSA_OVERRIDE_GFX_VERSION`.
+    pub fn sibling_of(&self, target: &str) -> Option<Sibling> {
+        let row: TargetRow = row(self.text(TARGETS), "target", "gfx", target)?;
+        row.sibling
+            .filter(|sibling| sibling.confidence >= Confidence::Quoted)
     }
 
     /// The rows of a recipe.

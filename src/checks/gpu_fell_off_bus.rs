@@ -6,7 +6,8 @@ use crate::facts::{Seen, Why};
 use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::{Gpu, Loaded, View};
+use crate::view::log::{Event, Kind};
+use crate::view::{Gpu, Loaded, Vendor, View};
 
 crate::check! {
     /// A GPU that should be awake no longer answers on the PCI bus, or it has vanished from the bus while its driver still
@@ -19,15 +20,19 @@ crate::check! {
     /// ## How it comes about
     /// The PCIe link died: too little power at a peak of load, a loose cable or card, a riser, heat, a link that is not
     /// stable at its highest speed, a bug of power management or firmware. Or an external GPU was unplugged while in use.
-    /// A GPU that sleeps looks the same and is healthy; it is not judged.
+    /// A GPU that sleeps looks the same and is healthy; it is not judged. A GPU may also have been dead when its driver looked
+    /// at it first (`lost-at-probe`); then the bus may answer all the same, and the kernel log alone tells.
     ///
     /// ## How to confirm
     /// `lspci -s ADDRESS -x` prints nothing but `ff` for a GPU that does not answer. `journalctl -k -g 'Xid.*79|fallen off'` and
     /// `journalctl -k -g pciehp` tell when it happened. `vendor` and `device` in sysfs tell nothing: the kernel keeps a copy.
-    "gpu-fell-off-bus", Bus, Error, each Gpu, run, later ["lost-at-probe"]
+    "gpu-fell-off-bus", Bus, Error, each Gpu, run
 }
 
 const WOULD_TELL: &str = "the kernel log around the time (`journalctl -k -b`)";
+
+const UNUSABLE: &str =
+    "Nothing can use it until it has been without power: programs that ask for it hang or fail";
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     if gpu.remembered {
@@ -60,7 +65,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         }
     };
     if !is_all_ones(config) {
-        return Verdict::fine("its config space answers");
+        return answers(gpu, address, view);
     }
     // bbswitch turns an unused GPU off behind the kernel's back, which then takes it for awake.
     if gpu.driver.is_absent() && matches!(view.loaded("bbswitch"), Loaded::Yes(_)) {
@@ -86,6 +91,96 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         }
     }
     lost(gpu, address, detail, &config_path, view)
+}
+
+/// A GPU whose config space answers. NVIDIA's driver reads a register of the GPU itself before it takes one, and says in the
+/// kernel log alone that it got nothing.
+fn answers(gpu: &Gpu, address: &str, view: &View) -> Verdict {
+    const FINE: &str = "its config space answers";
+    if gpu.vendor != Vendor::Nvidia {
+        return Verdict::fine(FINE);
+    }
+    if gpu.driver.is_absent() {
+        if view
+            .log_of(gpu)
+            .any(|event| event.kind == Kind::LostAtProbe)
+        {
+            return log_evidence(lost_at_probe(), gpu, view)
+                .saw(
+                    format!("/sys/bus/pci/devices/{address}/driver"),
+                    "does not exist: the driver did not take it",
+                )
+                .into();
+        }
+        // Where the module is not loaded, nobody has looked.
+        let tells = view.log_tells();
+        if tells.is_unknown() && matches!(view.loaded("nvidia"), Loaded::Yes(_)) {
+            return Verdict::cannot_tell(
+                format!(
+                    "{FINE}, but the driver did not take it, and whether it got an answer stands in the kernel log alone: {}",
+                    tells.why()
+                ),
+                WOULD_TELL,
+            );
+        }
+        return Verdict::fine(FINE);
+    }
+    let Some(lost) = view.log_of(gpu).find(|event| is_loss(event)) else {
+        return Verdict::fine(FINE);
+    };
+    match &view.facts.nvml {
+        // It was reset, or plugged in again.
+        Seen::Got(nvml) if nvml.devices.contains_key(address) => {
+            Verdict::fine(format!("{FINE}, and NVML reaches it"))
+        }
+        // All of the library's devices fail so when one is lost, so the log must name this one.
+        Seen::Failed(failure) if failure.to_string().contains("GPU_IS_LOST") => log_evidence(
+            Finding::new("the driver lost the GPU, although its config space answers")
+                .cause("link-lost")
+                .saw("nvmlInit_v2()", "GPU_IS_LOST"),
+            gpu,
+            view,
+        )
+        .why(UNUSABLE)
+        .fix(FixCall::new("power-cycle-and-reseat"))
+        .into(),
+        other => Verdict::cannot_tell(
+            format!(
+                "{FINE}, but the kernel log has `{}` since the driver was loaded (NVML: {})",
+                lost.says(),
+                other.as_ref().map(|_| ()).why()
+            ),
+            format!("`nvidia-smi -i {address}`"),
+        ),
+    }
+}
+
+/// The driver lost it while it had it.
+fn is_loss(event: &Event) -> bool {
+    matches!(
+        event.kind,
+        Kind::Xid { number: 79, .. } | Kind::FellOffBus | Kind::DeviceLost
+    )
+}
+
+/// Adds what the kernel log says of the loss; the first line of each kind is enough.
+fn log_evidence(mut finding: Finding, gpu: &Gpu, view: &View) -> Finding {
+    let mut told: Vec<&str> = Vec::new();
+    for event in view.log_of(gpu) {
+        let name = event.kind.name();
+        if (is_loss(event) || event.kind == Kind::LostAtProbe) && !told.contains(&name) {
+            told.push(name);
+            finding = finding.saw(view.log_source(), event.says());
+        }
+    }
+    finding
+}
+
+fn lost_at_probe() -> Finding {
+    Finding::new("the GPU gave no answer when the driver looked at it first")
+        .cause("lost-at-probe")
+        .why(UNUSABLE)
+        .fix(FixCall::new("power-cycle-and-reseat"))
 }
 
 /// Asleep, or on its way there, or switched off behind the back of runtime power management.
@@ -128,8 +223,16 @@ fn lost(gpu: &Gpu, address: &str, detail: &PciDetail, config_path: &str, view: &
         }
         None => "the GPU does not answer on the bus although it counts as awake".to_owned(),
     };
+    let at_probe = gpu.driver.is_absent()
+        && view
+            .log_of(gpu)
+            .any(|event| event.kind == Kind::LostAtProbe);
     let mut finding = Finding::new(title)
-        .cause("link-lost")
+        .cause(if at_probe {
+            "lost-at-probe"
+        } else {
+            "link-lost"
+        })
         .saw(config_path, "reads all ones: no device answers")
         .saw_answer(
             format!("/sys/bus/pci/devices/{address}/power/runtime_status"),
@@ -147,8 +250,8 @@ fn lost(gpu: &Gpu, address: &str, detail: &PciDetail, config_path: &str, view: &
             format!("GPU UUID: {uuid}"),
         );
     }
-    finding
-        .why("Nothing can use it until it has been without power: programs that ask for it hang or fail")
+    log_evidence(finding, gpu, view)
+        .why(UNUSABLE)
         .fix(FixCall::new("power-cycle-and-reseat"))
         .into()
 }
@@ -206,6 +309,7 @@ fn gone(gpu: &Gpu, view: &View) -> Verdict {
     if let Some((bridge, says)) = removable {
         finding = finding.saw(format!("/sys/bus/pci/devices/{bridge}"), says);
     }
+    finding = slot_evidence(finding, &address, view);
     let fix = if cause == "egpu-unplugged" {
         "egpu-replug"
     } else {
@@ -254,13 +358,25 @@ fn remembered_at(gpu: &Gpu, view: &View) -> Result<(String, String), String> {
     Ok((source, format!("{domain:04x}:{slot}{:x}", location & 7)))
 }
 
-/// The bridge that led to an address, where it or one above it is a port that devices may be pulled from. Bytes 25 and 26
-/// of a bridge's config space are the first and the last bus below it.
-fn removable_port(address: &str, view: &View) -> Option<(String, String)> {
+/// Adds what the kernel log says of the hot-plug slot that led to an address: the last line of each kind.
+fn slot_evidence(mut finding: Finding, address: &str, view: &View) -> Finding {
+    let Some((bridge, _)) = bridge_to(address, view) else {
+        return finding;
+    };
+    for kind in [Kind::SlotLinkDown, Kind::SlotEmpty] {
+        let mut of_slot = view.log_events.iter().rev();
+        if let Some(event) = of_slot.find(|event| event.kind == kind && event.names(bridge)) {
+            finding = finding.saw(view.log_source(), event.says());
+        }
+    }
+    finding
+}
+
+/// The bridge right above an address. Bytes 25 and 26 of a bridge's config space are the first and the last bus below it.
+fn bridge_to<'v>(address: &str, view: &'v View) -> Option<(&'v String, &'v PciFunction)> {
     let (domain, rest) = address.split_once(':')?;
     let bus = u8::from_str_radix(rest.get(..2)?, 16).ok()?;
-    let (nearest, bridge) = view
-        .facts
+    view.facts
         .pci
         .items()
         .filter(|(bridge, _)| bridge.split_once(':').is_some_and(|(own, _)| own == domain))
@@ -271,7 +387,12 @@ fn removable_port(address: &str, view: &View) -> Option<(String, String)> {
                 .then_some((last - first, bridge, function))
         })
         .min_by_key(|(width, ..)| *width)
-        .map(|(_, bridge, function)| (bridge, function))?;
+        .map(|(_, bridge, function)| (bridge, function))
+}
+
+/// The bridge that led to an address, where it or one above it is a port that devices may be pulled from.
+fn removable_port(address: &str, view: &View) -> Option<(String, String)> {
+    let (nearest, bridge) = bridge_to(address, view)?;
     let above = bridge
         .path
         .got()

@@ -3,36 +3,84 @@
 use crate::check::Check;
 
 pub mod amdgpu_driver_not_bound;
+pub mod amdgpu_firmware_missing;
+pub mod amdgpu_init_failed;
 pub mod gpu_device_permission_denied;
 pub mod gpu_driver_blacklisted;
 pub mod gpu_fell_off_bus;
 pub mod group_change_needs_relogin;
+pub mod hsa_override_active;
+pub mod hsa_override_needed;
+pub mod hsa_override_wrong;
+pub mod igpu_visible_to_rocm;
+pub mod iommu_breaks_p2p;
+pub mod kernel_headers_missing;
+pub mod kernel_module_build_failed;
+pub mod kfd_pcie_atomics_rejected;
+pub mod module_signature_rejected;
 pub mod nomodeset_set;
 pub mod nouveau_bound;
 pub mod nvidia_device_nodes_missing;
+pub mod nvidia_driver_library_mismatch;
 pub mod nvidia_driver_not_installed;
+pub mod nvidia_fabric_manager_not_ready;
+pub mod nvidia_gpu_needs_legacy_driver;
+pub mod nvidia_gpu_needs_open_module;
+pub mod nvidia_gpu_needs_proprietary_module;
+pub mod nvidia_init_failed;
+pub mod nvidia_libraries_missing;
+pub mod nvidia_mixed_install_sources;
 pub mod nvidia_module_missing_for_kernel;
 pub mod nvidia_module_not_loaded;
 pub mod nvidia_uvm_node_missing;
+pub mod nvidia_uvm_stale_after_suspend;
+pub mod rocm_distro_and_vendor_mixed;
+pub mod rocm_libraries_lack_gfx;
 pub mod running_kernel_not_installed;
+pub mod service_user_lacks_gpu_access;
 pub mod visible_devices_hide_gpus;
 pub mod wsl_host_driver_missing;
+pub mod wsl_linux_driver_installed;
 
 /// All checks, by name.
 pub const ALL: &[Check] = &[
     amdgpu_driver_not_bound::CHECK,
+    amdgpu_firmware_missing::CHECK,
+    amdgpu_init_failed::CHECK,
     gpu_device_permission_denied::CHECK,
     gpu_driver_blacklisted::CHECK,
     gpu_fell_off_bus::CHECK,
     group_change_needs_relogin::CHECK,
+    hsa_override_active::CHECK,
+    hsa_override_needed::CHECK,
+    hsa_override_wrong::CHECK,
+    igpu_visible_to_rocm::CHECK,
+    iommu_breaks_p2p::CHECK,
+    kernel_headers_missing::CHECK,
+    kernel_module_build_failed::CHECK,
+    kfd_pcie_atomics_rejected::CHECK,
+    module_signature_rejected::CHECK,
     nomodeset_set::CHECK,
     nouveau_bound::CHECK,
     nvidia_device_nodes_missing::CHECK,
+    nvidia_driver_library_mismatch::CHECK,
     nvidia_driver_not_installed::CHECK,
+    nvidia_fabric_manager_not_ready::CHECK,
+    nvidia_gpu_needs_legacy_driver::CHECK,
+    nvidia_gpu_needs_open_module::CHECK,
+    nvidia_gpu_needs_proprietary_module::CHECK,
+    nvidia_init_failed::CHECK,
+    nvidia_libraries_missing::CHECK,
+    nvidia_mixed_install_sources::CHECK,
     nvidia_module_missing_for_kernel::CHECK,
     nvidia_module_not_loaded::CHECK,
     nvidia_uvm_node_missing::CHECK,
+    nvidia_uvm_stale_after_suspend::CHECK,
+    rocm_distro_and_vendor_mixed::CHECK,
+    rocm_libraries_lack_gfx::CHECK,
     running_kernel_not_installed::CHECK,
+    service_user_lacks_gpu_access::CHECK,
     visible_devices_hide_gpus::CHECK,
     wsl_host_driver_missing::CHECK,
+    wsl_linux_driver_installed::CHECK,
 ];

@@ -92,7 +92,7 @@ fn found(gpus: &[&Gpu], view: &View, tables: &Tables) -> Verdict {
         Some(files) => files.iter().fold(finding, |finding, file| {
             finding.saw(
                 file.path.as_str(),
-                "no library of a driver: a stub, an empty file, or one of a compatibility package",
+                "no library of a driver for 64-bit programs: a stub, an empty file, one of a compatibility package, or one for 32-bit programs",
             )
         }),
         None => finding.saw(
