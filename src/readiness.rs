@@ -5,7 +5,7 @@ use crate::check::{Link, Verdict};
 use crate::facts::Seen;
 use crate::finding::Severity;
 use crate::fix::{Fix, FixCall};
-use crate::view::{Gpu, Stack, View, Wanted};
+use crate::view::{AtFirstUse, Gpu, Stack, View, Wanted};
 use serde::{Deserialize, Serialize};
 
 /// How far a stack works.
@@ -76,7 +76,12 @@ fn compute(stack: Stack, view: &View, answers: &[Answer]) -> Readiness {
     }
     let lost = |gpu: &Gpu| errors.iter().any(|fault| fault.gpus.contains(&gpu.key));
     // What is gone, given to a virtual machine or not to this container cannot work here, though no fault of it.
-    let counts = |gpu: &Gpu| !gpu.remembered && !gpu.is_set_aside() && gpu.passed_in != Some(false);
+    let counts = |gpu: &Gpu| {
+        !gpu.remembered
+            && !gpu.is_set_aside()
+            && gpu.passed_in != Some(false)
+            && !is_driven_for_the_display(stack, gpu)
+    };
     let (bad, mut good): (Vec<&Gpu>, Vec<&Gpu>) = view.gpus_of(stack).partition(|gpu| lost(gpu));
     good.retain(|gpu| counts(gpu));
     match (errors.first(), bad.is_empty(), good.is_empty()) {
@@ -89,8 +94,166 @@ fn compute(stack: Stack, view: &View, answers: &[Answer]) -> Readiness {
             gpus: good.iter().map(|gpu| gpu.key.clone()).collect(),
             ..row(State::Partial, fault.says.clone())
         },
-        _ => row(State::Unknown, nobody_asked(stack, view)),
+        _ => match answered(stack, &good, view, answers) {
+            Ok(gpus) if gpus.len() == good.len() => Readiness {
+                gpus,
+                ..row(
+                    State::Ready,
+                    "the library answered for every GPU".to_owned(),
+                )
+            },
+            Ok(gpus) => Readiness {
+                broken_at: Some(Link::Library),
+                because: unanswered(stack, &good, &gpus),
+                gpus,
+                ..row(State::Partial, String::new())
+            },
+            Err(why) => row(State::Unknown, why),
+        },
     }
+}
+
+/// The library that speaks for the GPUs of a stack.
+fn library_of(stack: Stack) -> &'static str {
+    match stack {
+        Stack::Cuda => "NVML",
+        Stack::Rocm => "ROCm SMI",
+        Stack::LevelZero => "Level Zero",
+    }
+}
+
+fn unanswered(stack: Stack, all: &[&Gpu], answered: &[String]) -> String {
+    let silent: Vec<&str> = all
+        .iter()
+        .map(|gpu| gpu.key.as_str())
+        .filter(|key| !answered.iter().any(|answered| answered == key))
+        .collect();
+    format!(
+        "{} says nothing of {}",
+        library_of(stack),
+        silent.join(", ")
+    )
+}
+
+/// The keys of the GPUs for which the library of the stack answered; else why it is not known whether the stack works. No
+/// fault stands against it.
+fn answered(
+    stack: Stack,
+    gpus: &[&Gpu],
+    view: &View,
+    answers: &[Answer],
+) -> Result<Vec<String>, String> {
+    if gpus.is_empty() || stack == Stack::LevelZero {
+        return Err(nobody_asked(stack, view));
+    }
+    let library = library_of(stack);
+    let silent = |why: String| format!("no fault was found; {library}, which would tell: {why}");
+    let heard: Vec<String> = match stack {
+        Stack::Cuda => {
+            let nvml = &view.facts.nvml;
+            if nvml.got().is_none() {
+                return Err(silent(nvml.why()));
+            }
+            // What programs load is another library than NVML.
+            if let Seen::Failed(failure) = &view.facts.cuda {
+                return Err(format!("no fault was found; libcuda.so.1: {failure}"));
+            }
+            gpus.iter()
+                .filter(|gpu| view.nvml_device(gpu).is_some())
+                .map(|gpu| gpu.key.clone())
+                .collect()
+        }
+        _ => {
+            let smi = view.facts.rocm_smi.as_ref();
+            let Some(smi) = smi.got() else {
+                return Err(silent(smi.why()));
+            };
+            let agrees = |gpu: &Gpu| {
+                let device = smi.devices.get(&gpu.key)?;
+                // A library of another version than expected answers with figures that are none.
+                let same = match (device.memory_bytes.got(), gpu.memory_bytes) {
+                    (Some(says), Some(is)) => *says == is,
+                    _ => true,
+                };
+                same.then(|| gpu.key.clone())
+            };
+            gpus.iter().filter_map(|gpu| agrees(gpu)).collect()
+        }
+    };
+    if heard.is_empty() {
+        return Err(format!(
+            "no fault was found; {library} lists none of the GPUs"
+        ));
+    }
+    match open_doubt(stack, view, answers) {
+        Some(doubt) => Err(format!("{library} answered, but {doubt}")),
+        None => Ok(heard),
+    }
+}
+
+/// What keeps a stack whose library answered from being called ready.
+fn open_doubt(stack: Stack, view: &View, answers: &[Answer]) -> Option<String> {
+    if let Some(why) = view.doors(stack).unknown {
+        return Some(format!("of its device nodes not all is known: {why}"));
+    }
+    if stack == Stack::Cuda && view.wsl().is_none() && view.node(UVM).is_absent() {
+        match view.nvidia_nodes_at_first_use("nvidia_uvm") {
+            AtFirstUse::Yes(_) => {}
+            AtFirstUse::No(..) => return Some(format!("{UVM} does not exist")),
+            AtFirstUse::Unknown(why) => {
+                return Some(format!(
+                    "{UVM} does not exist, and whether it can be made: {why}"
+                ));
+            }
+        }
+    }
+    // ROCm SMI asks the display side of the driver; programs go through KFD.
+    if stack == Stack::Rocm && view.facts.kfd.got().is_some() {
+        let left_out = view.gpus_of(stack).find(|gpu| {
+            gpu.driver.got().is_some_and(|driver| driver == "amdgpu")
+                && gpu.passed_in != Some(false)
+                && gpu.kfd_nodes.is_empty()
+        });
+        if let Some(gpu) = left_out {
+            return Some(format!("KFD has no node for {} that is known", gpu.key));
+        }
+    }
+    answers.iter().find_map(|answer| {
+        let about = |of: Option<Stack>| match &answer.subject {
+            Subject::Machine => of == Some(stack),
+            Subject::Stack(about) => *about == stack,
+            Subject::Gpu(key) => view.gpus_of(stack).any(|gpu| gpu.key == *key),
+        };
+        match &answer.verdict {
+            Verdict::Found(finding) => {
+                let of_no_gpu = finding.gpus.as_ref().is_some_and(Vec::is_empty);
+                let stands = answer.is_open() && answer.severity >= Severity::Warning;
+                (stands && !of_no_gpu && about(finding.stack)).then(|| finding.title.clone())
+            }
+            // Where the library answered, what comes before it works; what comes after may still break.
+            Verdict::CannotTell { why, .. } => {
+                let later = answer.link >= Link::Library && answer.link.in_chain();
+                (later && answer.usual == Severity::Error && about(None))
+                    .then(|| format!("{} could not be told: {why}", answer.check))
+            }
+            Verdict::Fine(_) | Verdict::NotHere => None,
+        }
+    })
+}
+
+/// Node that every CUDA program opens.
+const UVM: &str = "/dev/nvidia-uvm";
+
+/// A GPU that another driver holds, such as nouveau, is not one of the stack's; that this is wrong, a finding would say.
+fn is_driven_for_the_display(stack: Stack, gpu: &Gpu) -> bool {
+    let computes: &[&str] = match stack {
+        Stack::Cuda => &["nvidia", "dxgkrnl"],
+        Stack::Rocm => &["amdgpu", "dxgkrnl"],
+        Stack::LevelZero => &["i915", "xe", "dxgkrnl"],
+    };
+    gpu.driver
+        .got()
+        .is_some_and(|driver| !computes.contains(&driver.as_str()))
 }
 
 /// An error that concerns a stack.
@@ -192,14 +355,10 @@ fn to_set_up(fix: &Fix) -> String {
 
 /// As long as no library was asked it cannot be more than unknown.
 fn nobody_asked(stack: Stack, view: &View) -> String {
-    let library = match stack {
-        Stack::Cuda => "NVML",
-        Stack::Rocm => "ROCm SMI",
-        Stack::LevelZero => "Level Zero",
-    };
     if view.gpus_of(stack).next().is_none() {
         return format!("no {} GPU was seen", vendor_name(stack));
     }
+    let library = library_of(stack);
     format!("no fault was found; {library}, which would tell, was not asked")
 }
 
@@ -286,6 +445,7 @@ mod tests {
             subject,
             verdict: finding.into(),
             severity: Severity::Error,
+            usual: Severity::Error,
             folded_into,
         };
         let answers = [

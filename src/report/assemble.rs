@@ -1,16 +1,18 @@
 //! Puts together what a run has to say. Nothing is decided here: what is right or wrong, the checks have said.
 
+use super::versions::versions;
 use super::{
     Counts, FindingRow, FoldedRow, GpuRow, HostLine, IndexRow, LinkRow, NotGpuRow, Report,
     UntoldRow, VerdictRow,
 };
 use crate::chain::{Answer, Subject};
 use crate::check::Verdict;
-use crate::facts::{Facts, Seen};
+use crate::facts::{Facts, Failure, Seen};
 use crate::finding::{Finding, Severity};
 use crate::fix::Fix;
 use crate::readiness::Readiness;
 use crate::tables::Tables;
+use crate::view::visible::Agent;
 use crate::view::{Gpu, Place, Vendor, View};
 
 /// Where the facts come from and when.
@@ -29,7 +31,15 @@ pub fn assemble(
     readiness: &[Readiness],
     origin: &Origin,
 ) -> Report {
-    let gpus: Vec<GpuRow> = view.gpus.iter().map(|gpu| gpu_row(gpu, view)).collect();
+    let orders = Orders {
+        cuda: view.cuda_order(),
+        hip: view.hip_order(),
+    };
+    let gpus: Vec<GpuRow> = view
+        .gpus
+        .iter()
+        .map(|gpu| gpu_row(gpu, view, &orders))
+        .collect();
     let verdicts: Vec<VerdictRow> = answers
         .iter()
         .map(|answer| verdict_row(answer, answers))
@@ -44,10 +54,11 @@ pub fn assemble(
         hint: hint(view),
         gpus_whole: view.gpus_whole,
         not_gpus: view.not_gpus.iter().map(not_gpu_row).collect(),
+        versions: versions(view),
         readiness: readiness.to_vec(),
         findings: findings(view, answers),
         verdicts,
-        untold: untold(view, answers, &gpus),
+        untold: untold(view, answers, &gpus, &orders),
         gpus,
         counts: Counts::default(),
         facts: None,
@@ -151,7 +162,7 @@ fn user(facts: &Facts) -> Option<String> {
     })
 }
 
-fn gpu_row(gpu: &Gpu, view: &View) -> GpuRow {
+fn gpu_row(gpu: &Gpu, view: &View, orders: &Orders) -> GpuRow {
     let module_version = |name: &str| {
         view.module(name)
             .got()
@@ -162,6 +173,11 @@ fn gpu_row(gpu: &Gpu, view: &View) -> GpuRow {
             let proc = view.facts.nvidia_proc.got()?;
             proc.version.got()
         }),
+        Some("dxgkrnl") => view
+            .facts
+            .nvml
+            .got()
+            .and_then(|nvml| nvml.driver_version.got()),
         Some("amdgpu") => module_version("amdgpu"),
         _ => None,
     };
@@ -193,14 +209,28 @@ fn gpu_row(gpu: &Gpu, view: &View) -> GpuRow {
             hop: link.hop.clone(),
         }),
         index: IndexRow {
-            nvml: None,
-            cuda: None,
-            hip: None,
+            nvml: view.nvml_device(gpu).map(|device| device.index),
+            cuda: place_in(orders.cuda.as_deref(), gpu),
+            hip: place_in(orders.hip.as_deref(), gpu),
             drm_card: gpu.drm_card.clone(),
             render: gpu.render.clone(),
             kfd_nodes: gpu.kfd_nodes.clone(),
         },
     }
+}
+
+/// The orders in which programs of this environment find the GPUs.
+struct Orders {
+    cuda: Option<Vec<Agent>>,
+    hip: Option<Vec<Agent>>,
+}
+
+/// The first number that a runtime gives a GPU: of a partitioned one that of its first partition. None: not known, or hidden.
+fn place_in(order: Option<&[Agent]>, gpu: &Gpu) -> Option<u32> {
+    let place = order?
+        .iter()
+        .position(|agent| agent.gpu.as_ref() == Some(&gpu.key))?;
+    u32::try_from(place).ok()
 }
 
 fn id_text((vendor, device): (u16, u16)) -> String {
@@ -317,7 +347,7 @@ fn verdict_row(answer: &Answer, answers: &[Answer]) -> VerdictRow {
 }
 
 /// Questions without an answer, sources that failed, and what is not known of a GPU.
-fn untold(view: &View, answers: &[Answer], gpus: &[GpuRow]) -> Vec<UntoldRow> {
+fn untold(view: &View, answers: &[Answer], gpus: &[GpuRow], orders: &Orders) -> Vec<UntoldRow> {
     let mut rows = Vec::new();
     if !view.gpus_whole {
         rows.push(UntoldRow {
@@ -345,24 +375,41 @@ fn untold(view: &View, answers: &[Answer], gpus: &[GpuRow]) -> Vec<UntoldRow> {
             });
         }
     }
-    for source in view.facts.failed_sources() {
+    for (source, failure) in view.facts.failed_sources() {
+        let (why, would_tell) = match &failure {
+            // A library that says what is wrong has answered: the findings go on from there.
+            Failure::Error { what } if LIBRARIES.contains(&source) => {
+                if what.starts_with("not loaded") {
+                    (what.clone(), "")
+                } else {
+                    (format!("it answered {what}"), "")
+                }
+            }
+            _ => (
+                failure.to_string(),
+                "another run, with a longer `--timeout` where time was short",
+            ),
+        };
         rows.push(UntoldRow {
-            what: format!("source {}", source.0),
-            why: source.1,
-            would_tell: "another run, with a longer `--timeout` where time was short".to_owned(),
+            what: format!("source {source}"),
+            why,
+            would_tell: would_tell.to_owned(),
         });
     }
     for gpu in gpus {
-        rows.extend(unknown_fields(gpu));
+        rows.extend(unknown_fields(gpu, orders));
     }
     rows
 }
 
+/// Sources that are libraries.
+const LIBRARIES: [&str; 3] = ["nvml", "cuda", "rocm_smi"];
+
 /// The fields of a GPU that are null because nothing tells them.
-fn unknown_fields(gpu: &GpuRow) -> Vec<UntoldRow> {
+fn unknown_fields(gpu: &GpuRow, orders: &Orders) -> Vec<UntoldRow> {
     let library = match gpu.vendor.as_deref() {
-        Some("nvidia") => "NVML, which this version does not ask",
-        Some("amd") => "the attributes of amdgpu, or ROCm SMI, which this version does not ask",
+        Some("nvidia") => "NVML",
+        Some("amd") => "the attributes of amdgpu, or ROCm SMI",
         _ => "the driver's own tools",
     };
     let on_bus = gpu.pci.is_some();
@@ -415,13 +462,13 @@ fn unknown_fields(gpu: &GpuRow) -> Vec<UntoldRow> {
         ),
         (
             "index.cuda",
-            gpu.index.cuda.is_none() && is_of("nvidia"),
-            library,
+            orders.cuda.is_none() && is_of("nvidia"),
+            "a program that lists CUDA's devices; with `CUDA_DEVICE_ORDER=PCI_BUS_ID` their order is that of `nvidia-smi`",
         ),
         (
             "index.hip",
-            gpu.index.hip.is_none() && is_of("amd"),
-            library,
+            orders.hip.is_none() && is_of("amd"),
+            "`rocminfo`",
         ),
     ]
     .into_iter()

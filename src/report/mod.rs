@@ -2,8 +2,11 @@
 
 mod assemble;
 pub mod json;
+pub mod markdown;
 pub mod style;
 pub mod terminal;
+mod versions;
+mod words;
 
 pub use assemble::{Origin, assemble};
 
@@ -36,6 +39,8 @@ pub struct Report {
     pub gpus_whole: bool,
     /// Devices that look like GPUs and are none.
     pub not_gpus: Vec<NotGpuRow>,
+    /// Versions of the system, drivers, libraries and toolkits that were seen.
+    pub versions: Vec<VersionRow>,
     /// How far each stack works.
     pub readiness: Vec<Readiness>,
     /// Findings that stand open, worst first.
@@ -143,9 +148,9 @@ pub struct LinkRow {
 pub struct IndexRow {
     /// NVML's.
     pub nvml: Option<u32>,
-    /// CUDA's.
+    /// CUDA's for programs of this environment; null: a variable hides the GPU, or it is not known and `untold` says so.
     pub cuda: Option<u32>,
-    /// HIP's.
+    /// HIP's, likewise; of a partitioned GPU that of its first partition.
     pub hip: Option<u32>,
     /// `card1`.
     pub drm_card: Option<String>,
@@ -167,6 +172,18 @@ pub struct NotGpuRow {
     pub name: Option<String>,
     /// What it is, in words.
     pub kind: String,
+}
+
+/// A version of something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VersionRow {
+    /// What: `NVIDIA kernel module`, `libcuda.so.1`, `CUDA toolkit`, ...
+    pub what: String,
+    /// Its version; null: it is there, and nothing that was read says which.
+    pub version: Option<String>,
+    /// Path, call or package database that says so.
+    pub source: String,
 }
 
 /// A finding that stands open.

@@ -11,12 +11,16 @@ mod page;
 mod tests;
 
 use super::style::{Style, Verbosity, clean};
+use super::words::{
+    addresses, concerns, counted, filled, gib, gpu_key, grouped, groups, safe, stack_words,
+    subject_words, system_words,
+};
 use super::{Counts, Report, UntoldRow, VerdictRow};
 use crate::finding::Severity;
 use crate::readiness::{Readiness, State};
-use findings::{addresses, findings, gpu_key, groups, subject_words};
+use findings::findings;
 use gpus::gpus;
-use page::{INSET, Page, Sign, counted, filled, gib, grouped, safe, sign_line};
+use page::{INSET, Page, Sign, sign_line};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -121,24 +125,9 @@ fn rendered(name: &str, style: &Style, section: &Section) -> String {
 }
 
 fn header(report: &Report, page: &mut Page) {
-    let host = &report.host;
-    let system = match (filled(&host.os), filled(&host.kernel)) {
-        (Some(os), Some(kernel)) => format!("{os}, Linux {kernel}"),
-        (Some(os), None) => os,
-        (None, Some(kernel)) => format!("Linux {kernel}"),
-        (None, None) => "an unknown system".to_owned(),
-    };
-    let machine = filled(&host.machine).map_or(String::new(), |machine| format!(", {machine}"));
-    let place = match filled(&host.place).as_deref() {
-        None | Some("host") => String::new(),
-        Some(place) => match place.strip_prefix("wsl") {
-            Some(version) => format!(", WSL{version}"),
-            None => format!(", {place}"),
-        },
-    };
     let name = format!("gpucheck {}", clean(&report.version));
     let painted = page.style.bold(&name);
-    let text = format!("on {system}{machine}{place}");
+    let text = format!("on {}", system_words(&report.host));
     page.hang(0, (&name, &painted), 2, &text, str::to_owned);
 }
 
@@ -191,76 +180,23 @@ fn no_gpu(report: &Report, page: &mut Page) {
     }
 }
 
-/// Whether a stack deserves a line: one that is not set up and has no hardware here is no news.
-fn concerns(report: &Report, readiness: &Readiness) -> bool {
-    let Some(vendor) = vendor_of(&readiness.stack) else {
-        return !report.gpus.is_empty() || readiness.state == State::Broken;
-    };
-    let silent = matches!(readiness.state, State::NotSetUp | State::Unknown);
-    let no_hardware = report
-        .gpus
-        .iter()
-        .all(|gpu| gpu.vendor.as_deref().is_some_and(|maker| maker != vendor));
-    !(silent && no_hardware && (report.gpus_whole || report.gpus.is_empty()))
-}
-
-/// Whose GPUs a stack is for; None: anybody's.
-fn vendor_of(stack: &str) -> Option<&'static str> {
-    match stack {
-        "cuda" => Some("nvidia"),
-        "rocm" => Some("amd"),
-        "level-zero" => Some("intel"),
-        _ => None,
-    }
-}
-
 fn stack_line(report: &Report, readiness: &Readiness, page: &mut Page) {
-    let because = safe(readiness.because.trim());
-    let (sign, state) = match readiness.state {
-        State::Ready => (Sign::Good, "looks ready, no kernel was run".to_owned()),
-        State::Partial => (Sign::Warning, partly(report, readiness)),
-        State::Broken => (Sign::Bad, "not ready".to_owned()),
-        State::NotSetUp => (Sign::None, "not set up".to_owned()),
-        State::Unknown => (Sign::Unknown, "unknown".to_owned()),
+    let sign = match readiness.state {
+        State::Ready => Sign::Good,
+        State::Partial => Sign::Warning,
+        State::Broken => Sign::Bad,
+        State::NotSetUp => Sign::None,
+        State::Unknown => Sign::Unknown,
     };
-    let name = stack_name(&readiness.stack);
+    let (name, state, because) = stack_words(report, readiness);
     let mut text = format!("{name}: {state}");
-    if !because.is_empty() && readiness.state != State::Ready {
+    if !because.is_empty() {
         text += &format!(" - {because}");
     }
     if let (State::Broken, Some(link)) = (readiness.state, readiness.broken_at) {
         text += &format!(" (breaks at: {})", link.name());
     }
     sign_line(sign, &text, page);
-}
-
-fn partly(report: &Report, readiness: &Readiness) -> String {
-    let keys: Vec<&str> = readiness.gpus.iter().map(String::as_str).collect();
-    match keys.len() {
-        0 => "partly ready".to_owned(),
-        1 => format!(
-            "partly ready, {} alone looks right",
-            addresses(report, &keys, false)
-        ),
-        number => {
-            let all = report.gpus.iter().filter(|gpu| {
-                gpu.vendor.as_deref() == vendor_of(&readiness.stack) && gpu.vendor.is_some()
-            });
-            let all = all.count();
-            format!("partly ready, {number} of {all} GPUs look right")
-        }
-    }
-}
-
-fn stack_name(stack: &str) -> String {
-    match stack {
-        "cuda" => "CUDA".to_owned(),
-        "rocm" => "ROCm".to_owned(),
-        "level-zero" => "Intel compute".to_owned(),
-        "vulkan" => "Vulkan".to_owned(),
-        "opencl" => "OpenCL".to_owned(),
-        other => safe(other),
-    }
 }
 
 fn machine(report: &Report, verbose: bool, page: &mut Page) {

@@ -1,16 +1,13 @@
 //! The findings: each with its evidence, reason and fixes, the same of several GPUs as one.
 
-use super::gpus::key_words;
-use super::page::{INSET, LABEL, Page, counted, filled, grouped, safe};
-use super::stack_name;
+use super::page::{INSET, LABEL, Page};
 use crate::finding::{Confidence, Severity};
-use crate::fix::{Fix, Risk};
 use crate::report::style::clean;
+use crate::report::words::{
+    conditions, counted, gpu_key, grouped, groups, neutral, safe, subjects,
+};
 use crate::report::{FindingRow, FoldedRow, Report};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Most addresses that a merged finding lists.
-const ADDRESSES: usize = 8;
 
 pub(super) fn findings(report: &Report, verbose: bool, page: &mut Page) {
     let mut shown = BTreeMap::new();
@@ -22,47 +19,6 @@ pub(super) fn findings(report: &Report, verbose: bool, page: &mut Page) {
         fixes(number + 1, group, &mut shown, page);
         folded(group, verbose, page);
     }
-}
-
-/// The findings as they are printed and counted: the same of several GPUs is one.
-pub(super) fn groups(report: &Report) -> Vec<Vec<&FindingRow>> {
-    grouped(&report.findings, in_common)
-}
-
-pub(super) fn gpu_key(subject: &str) -> Option<&str> {
-    subject.strip_prefix("gpu ")
-}
-
-/// What findings have in common that are printed as one: they are about GPUs, and equal once each one's own address is taken
-/// out. Evidence may differ, it is shown for the first alone.
-fn in_common(finding: &FindingRow) -> Vec<String> {
-    let Some(key) = gpu_key(&finding.subject) else {
-        return vec![
-            finding.check.clone(),
-            finding.subject.clone(),
-            finding.title.clone(),
-        ];
-    };
-    let mut texts = vec![
-        finding.check.clone(),
-        format!(
-            "{:?} {:?} {:?}",
-            finding.cause, finding.severity, finding.confidence
-        ),
-        neutral(&finding.title, key),
-        neutral(&finding.why, key),
-    ];
-    for fix in &finding.fixes {
-        texts.push(format!("{} {:?} {:?}", fix.needs_root, fix.after, fix.risk));
-        texts.extend([&fix.words, &fix.confirm].map(|text| neutral(text, key)));
-        texts.extend(fix.commands.iter().map(|command| neutral(command, key)));
-    }
-    texts
-}
-
-/// A text without the address of the GPU that it is about.
-fn neutral(text: &str, key: &str) -> String {
-    text.replace(key, "\0")
 }
 
 fn finding(report: &Report, number: usize, group: &[&FindingRow], verbose: bool, page: &mut Page) {
@@ -101,54 +57,6 @@ fn finding(report: &Report, number: usize, group: &[&FindingRow], verbose: bool,
     if !first.why.trim().is_empty() {
         page.detail("why", &safe(&first.why));
     }
-}
-
-/// Whom a finding is about, in words.
-fn subjects(report: &Report, group: &[&FindingRow], verbose: bool) -> String {
-    let keys: Vec<&str> = group
-        .iter()
-        .filter_map(|row| gpu_key(&row.subject))
-        .collect();
-    if keys.len() == group.len() {
-        addresses(report, &keys, verbose)
-    } else {
-        subject_words(&group[0].subject)
-    }
-}
-
-pub(super) fn subject_words(subject: &str) -> String {
-    if subject == "machine" {
-        return "this machine".to_owned();
-    }
-    match (gpu_key(subject), subject.strip_prefix("stack ")) {
-        (Some(key), _) => format!("GPU {}", key_words(key)),
-        (_, Some(stack)) => stack_name(stack),
-        _ => safe(subject),
-    }
-}
-
-/// A short list of GPUs. The PCI domain is left out where all have the usual one.
-pub(super) fn addresses(report: &Report, keys: &[&str], all: bool) -> String {
-    if let [key] = keys {
-        return format!("GPU {}", key_words(key));
-    }
-    if keys.len() == report.gpus.len() && !all {
-        return match keys.len() {
-            2 => "both GPUs".to_owned(),
-            number => format!("all {number} GPUs"),
-        };
-    }
-    let usual = keys.iter().all(|key| key.starts_with("0000:"));
-    let shown = if all { keys.len() } else { ADDRESSES };
-    let mut list: Vec<String> = keys
-        .iter()
-        .take(shown)
-        .map(|key| clean(key.strip_prefix("0000:").filter(|_| usual).unwrap_or(key)))
-        .collect();
-    if keys.len() > shown {
-        list.push(format!("and {} more", keys.len() - shown));
-    }
-    format!("GPUs {}", list.join(" "))
 }
 
 fn evidence(group: &[&FindingRow], verbose: bool, page: &mut Page) {
@@ -217,23 +125,6 @@ fn fixes<'a>(
             page.detail("check", &safe(fix.confirm.trim()));
         }
     }
-}
-
-/// What a fix asks for and may cost, in a few words.
-fn conditions(fix: &Fix) -> String {
-    let mut conditions = Vec::new();
-    if fix.needs_root {
-        conditions.push("needs root".to_owned());
-    }
-    if let Some(after) = filled(&fix.after) {
-        conditions.push(format!("then {after}"));
-    }
-    match fix.risk {
-        Risk::Safe => {}
-        Risk::Disruptive => conditions.push("interrupts what runs".to_owned()),
-        Risk::DataLoss => conditions.push("MAY LOSE DATA".to_owned()),
-    }
-    conditions.join(", ")
 }
 
 /// One line for each finding that this one explains, the same of several subjects is said once; then how many questions have

@@ -1,7 +1,6 @@
-//! How a section is laid out: labels, indents, wrapping, and making text from the machine safe to print.
+//! How a section is laid out: labels, indents, wrapping.
 
-use crate::report::style::{Style, clean};
-use std::collections::BTreeMap;
+use crate::report::style::Style;
 use unicode_width::UnicodeWidthStr;
 
 /// Column at which the text of a labelled row starts.
@@ -10,8 +9,6 @@ pub(super) const COLUMN: usize = 10;
 pub(super) const INSET: usize = 3;
 /// Room for the labels inside a finding.
 pub(super) const LABEL: usize = 9;
-/// Longest piece of evidence that is shown whole, in characters. What is longer is no attribute but a whole file.
-const LONGEST: usize = 480;
 
 /// The text of a section while it grows.
 pub(super) struct Page<'a> {
@@ -123,60 +120,6 @@ pub(super) fn words(text: &str) -> Vec<String> {
         }
     }
     words
-}
-
-/// Text from the machine, safe and of bearable length.
-pub(super) fn safe(text: &str) -> String {
-    let text = clean(text);
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!(
-            "{} ... ({} more characters)",
-            &text[..end],
-            text[end..].chars().count()
-        ),
-        None => text,
-    }
-}
-
-/// `text`, or nothing where it is empty.
-pub(super) fn filled(text: &Option<String>) -> Option<String> {
-    text.as_deref()
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-        .map(safe)
-}
-
-/// Puts together what has the same key, in the order of the first of each. Not by looking through the groups each time: there
-/// may be thousands.
-pub(super) fn grouped<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
-    let mut places = BTreeMap::new();
-    let mut groups: Vec<Vec<&T>> = Vec::new();
-    for item in items {
-        let place = *places.entry(key(item)).or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some(group) => group.push(item),
-            None => groups.push(vec![item]),
-        }
-    }
-    groups
-}
-
-pub(super) fn gib(bytes: u64) -> String {
-    const GIB: u64 = 1 << 30;
-    let tenths = (u128::from(bytes) * 10 + u128::from(GIB / 2)) / u128::from(GIB);
-    if tenths == 0 {
-        format!("{} MiB", bytes >> 20)
-    } else {
-        format!("{}.{} GiB", tenths / 10, tenths % 10)
-    }
-}
-
-pub(super) fn counted(number: usize, one: &str) -> String {
-    if number == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{number} {one}s")
-    }
 }
 
 /// What stands before a line: told by its shape, colour only helps.

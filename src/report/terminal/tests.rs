@@ -35,6 +35,7 @@ fn empty() -> Report {
         gpus: Vec::new(),
         gpus_whole: true,
         not_gpus: Vec::new(),
+        versions: Vec::new(),
         readiness: Vec::new(),
         findings: Vec::new(),
         verdicts: Vec::new(),

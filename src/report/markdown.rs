@@ -1,0 +1,522 @@
+//! The report for a ticket: Markdown as GitHub and GitLab understand it.
+//!
+//! The verdict and the findings stand open, everything else is folded below. Text from the machine is shown as text: it
+//! cannot start a heading, a link, a mention or a comment.
+
+use super::style::clean;
+use super::words::{
+    addresses, concerns, conditions, counted, driver_words, filled, gib, gpu_key, grouped, groups,
+    indexes, link_words, place_of, safe, stack_words, subject_words, subjects, system_words,
+    title_of,
+};
+use super::{FindingRow, GpuRow, Report};
+use crate::finding::Severity;
+use crate::readiness::State;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// Writes the report. `took` says how long each source took.
+///
+/// # Errors
+/// Only what the writer says.
+pub fn write(
+    report: &Report,
+    took: &[(String, Duration)],
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    type Section<'a> = (&'a str, Box<dyn Fn() -> String + 'a>);
+    let sections: Vec<Section> = vec![
+        ("the verdict", Box::new(|| verdict(report))),
+        ("the findings", Box::new(|| findings(report))),
+        ("the GPUs", Box::new(|| gpus(report))),
+        ("the versions", Box::new(|| versions(report))),
+        ("the details", Box::new(|| details(report, took))),
+    ];
+    for (name, section) in sections {
+        let text = catch_unwind(AssertUnwindSafe(section)).unwrap_or_else(|_| {
+            format!(
+                "(gpucheck has a bug: {name} could not be written; `--format json` holds them)\n\n"
+            )
+        });
+        out.write_all(text.as_bytes())?;
+    }
+    out.flush()
+}
+
+fn verdict(report: &Report) -> String {
+    let mut text = format!(
+        "**gpucheck {}** on {}\n\n",
+        inline(&report.version),
+        inline(&system_words(&report.host))
+    );
+    if report.gpus.is_empty() {
+        let none = if report.gpus_whole {
+            "No GPU was found on this machine"
+        } else {
+            "Which GPUs are here could not be told"
+        };
+        let hint = filled(&report.hint).map_or(String::new(), |hint| format!("; {hint}"));
+        let _ = writeln!(text, "{none}{}\n", inline(&hint));
+    }
+    let mut stacks: Vec<_> = report
+        .readiness
+        .iter()
+        .filter(|row| concerns(report, row))
+        .collect();
+    stacks.sort_by_key(|row| match row.state {
+        State::Broken => 0,
+        State::Partial => 1,
+        State::Ready | State::NotSetUp | State::Unknown => 2,
+    });
+    let rows: Vec<Vec<String>> = stacks
+        .iter()
+        .map(|row| {
+            let (name, state, mut because) = stack_words(report, row);
+            if let (State::Broken, Some(link)) = (row.state, row.broken_at) {
+                let _ = write!(because, " (breaks at: {})", link.name());
+            }
+            let state = match row.state {
+                State::Broken | State::Partial => format!("**{}**", inline(&state)),
+                _ => inline(&state),
+            };
+            vec![inline(&name), state, inline(&because)]
+        })
+        .collect();
+    text + &table(&["stack", "state", "because"], &rows)
+}
+
+fn findings(report: &Report) -> String {
+    let groups = groups(report);
+    if groups.is_empty() {
+        return "No finding.\n\n".to_owned();
+    }
+    let mut text = String::new();
+    for (number, group) in groups.iter().enumerate() {
+        finding(report, number + 1, group, &mut text);
+    }
+    text
+}
+
+fn finding(report: &Report, number: usize, group: &[&FindingRow], text: &mut String) {
+    let first = group[0];
+    let mut title = safe(&first.title);
+    if group.len() > 1 && gpu_key(&first.subject).is_some_and(|key| first.title.contains(key)) {
+        let _ = write!(title, " (and {})", counted(group.len() - 1, "more GPU"));
+    }
+    let _ = writeln!(
+        text,
+        "### {number}. {}: {}\n",
+        severity(first.severity),
+        inline(&title)
+    );
+    let likely = match first.confidence {
+        crate::finding::Confidence::Likely => ", likely",
+        crate::finding::Confidence::Certain => "",
+    };
+    let cause = filled(&first.cause).map_or(String::new(), |cause| format!(" ({cause})"));
+    let _ = writeln!(
+        text,
+        "{}{}, {}{likely}\n",
+        code(&first.check),
+        inline(&cause),
+        inline(&subjects(report, group, true))
+    );
+    for seen in &first.evidence {
+        let says = safe(seen.says.trim());
+        let says = if says.is_empty() {
+            "empty".to_owned()
+        } else {
+            says
+        };
+        if seen.source.trim().is_empty() {
+            let _ = writeln!(text, "- seen: {}", inline(&says));
+        } else {
+            let _ = writeln!(
+                text,
+                "- seen: {}: {}",
+                code(seen.source.trim()),
+                inline(&says)
+            );
+        }
+    }
+    if group.len() > 1 && !first.evidence.is_empty() {
+        let others = counted(group.len() - 1, "other");
+        let _ = writeln!(
+            text,
+            "  (of {}; likewise the {others})",
+            inline(&subject_words(&first.subject))
+        );
+    }
+    if !first.why.trim().is_empty() {
+        let _ = writeln!(text, "- why: {}", inline(&safe(first.why.trim())));
+    }
+    fixes(group, text);
+    for rows in grouped(&first.folded, |row| (row.check.clone(), row.was.clone())) {
+        let row = rows[0];
+        let times = if rows.len() > 1 {
+            format!(" ({} times)", rows.len())
+        } else {
+            String::new()
+        };
+        let untold = if row.was == "cannot_tell" {
+            ": cannot be told"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "- explains: {}{times}{untold}: {}",
+            code(&row.check),
+            inline(&safe(row.says.trim()))
+        );
+    }
+    text.push('\n');
+}
+
+fn fixes(group: &[&FindingRow], text: &mut String) {
+    let first = group[0];
+    if first.fixes.is_empty() && first.severity > Severity::Note {
+        text.push_str("- fix: no fix is known\n");
+    }
+    for (position, fix) in first.fixes.iter().enumerate() {
+        let label = if position == 0 { "fix" } else { "or" };
+        let conditions = conditions(fix);
+        let conditions = if conditions.is_empty() {
+            String::new()
+        } else {
+            format!(" ({conditions})")
+        };
+        let _ = writeln!(
+            text,
+            "- {label}: {}{}",
+            inline(&safe(fix.words.trim())),
+            inline(&conditions)
+        );
+        let mut said = BTreeSet::new();
+        let commands: Vec<String> = group
+            .iter()
+            .flat_map(|row| row.fixes.get(position))
+            .flat_map(|fix| &fix.commands)
+            .map(|command| clean(command.trim()))
+            .filter(|command| said.insert(command.clone()))
+            .collect();
+        if !commands.is_empty() {
+            let fence = "`".repeat(longest_run(&commands.join("\n")).max(2) + 1);
+            let _ = writeln!(text, "\n  {fence}sh");
+            for command in commands {
+                let _ = writeln!(text, "  {command}");
+            }
+            let _ = writeln!(text, "  {fence}\n");
+        }
+        if !fix.confirm.trim().is_empty() {
+            let _ = writeln!(text, "  to check: {}", inline(&safe(fix.confirm.trim())));
+        }
+    }
+}
+
+fn gpus(report: &Report) -> String {
+    let mut text = String::new();
+    let kind = |gpu: &GpuRow| {
+        let memory = gpu.memory_bytes.filter(|bytes| *bytes > 0).map(gib);
+        let link = gpu.link.as_ref().and_then(link_words);
+        vec![
+            inline(&title_of(gpu)),
+            inline(&filled(&gpu.target).unwrap_or_default()),
+            inline(&memory.unwrap_or_default()),
+            inline(&driver_words(gpu)),
+            inline(&link.unwrap_or_default()),
+        ]
+    };
+    let rows: Vec<Vec<String>> = report
+        .gpus
+        .iter()
+        .map(|gpu| {
+            let mut row = vec![inline(&place_of(gpu))];
+            row.extend(kind(gpu));
+            let mut notes = indexes(gpu);
+            if gpu.asleep == Some(true) {
+                notes.push("asleep".to_owned());
+            }
+            if gpu.passed_in == Some(false) {
+                notes.push("not passed in".to_owned());
+            }
+            row.push(inline(&notes.join(", ")));
+            row
+        })
+        .collect();
+    if !rows.is_empty() {
+        text.push_str("### GPUs\n\n");
+        let heads = [
+            "address", "GPU", "target", "memory", "driver", "link", "known as",
+        ];
+        text.push_str(&table(&heads, &rows));
+    }
+    for device in &report.not_gpus {
+        let name = filled(&device.name).or_else(|| filled(&device.id));
+        let _ = writeln!(
+            text,
+            "Not a GPU: {} at {} ({})\n",
+            inline(&name.unwrap_or_else(|| "device".to_owned())),
+            inline(&device.pci),
+            inline(&device.kind)
+        );
+    }
+    text
+}
+
+fn versions(report: &Report) -> String {
+    let host = &report.host;
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (what, version) in [
+        ("system", &host.os),
+        ("kernel", &host.kernel),
+        ("machine", &host.product),
+        ("place", &host.place),
+        ("Secure Boot", &host.secure_boot),
+        ("judged for", &host.user),
+    ] {
+        if let Some(version) = filled(version) {
+            rows.push(vec![what.to_owned(), inline(&version), String::new()]);
+        }
+    }
+    for row in &report.versions {
+        let version = filled(&row.version).unwrap_or_else(|| "not known".to_owned());
+        rows.push(vec![inline(&row.what), inline(&version), code(&row.source)]);
+    }
+    format!(
+        "### Versions\n\n{}",
+        table(&["what", "version", "says"], &rows)
+    )
+}
+
+fn details(report: &Report, took: &[(String, Duration)]) -> String {
+    let mut text = String::new();
+    let untold: Vec<Vec<String>> = report
+        .untold
+        .iter()
+        .map(|row| vec![inline(&row.what), inline(&row.why), inline(&row.would_tell)])
+        .collect();
+    let heads = ["what", "why not", "would tell"];
+    folded("What could not be told", &heads, &untold, &mut text);
+    let verdicts: Vec<Vec<String>> = report
+        .verdicts
+        .iter()
+        .filter(|row| row.verdict != "not_here")
+        .map(|row| {
+            let by = filled(&row.by).map_or(String::new(), |by| format!(" by {by}"));
+            vec![
+                code(&row.check),
+                inline(&about(report, &row.subject)),
+                inline(&format!("{}{by}", row.verdict.replace('_', " "))),
+                inline(&filled(&row.says).unwrap_or_default()),
+            ]
+        })
+        .collect();
+    let heads = ["check", "about", "answer", "says"];
+    folded("Every answer", &heads, &verdicts, &mut text);
+    let took: Vec<Vec<String>> = took
+        .iter()
+        .map(|(source, took)| {
+            let milliseconds = took.as_secs_f64() * 1000.0;
+            vec![inline(source), format!("{milliseconds:.1} ms")]
+        })
+        .collect();
+    folded("Sources", &["source", "took"], &took, &mut text);
+    let clock = filled(&report.clock).map_or(String::new(), |clock| format!(", {clock}"));
+    let counts = &report.counts;
+    let _ = writeln!(
+        text,
+        "{}, {}, {}; {} could not be told. Source: {}{}; tables of {}",
+        counted(counts.errors as usize, "error"),
+        counted(counts.warnings as usize, "warning"),
+        counted(counts.notes as usize, "note"),
+        counts.cannot_tell,
+        inline(&report.origin),
+        inline(&clock),
+        inline(&report.tables)
+    );
+    text
+}
+
+/// Whom an answer is about.
+fn about(report: &Report, subject: &str) -> String {
+    match gpu_key(subject) {
+        Some(key) => addresses(report, &[key], true),
+        None => subject_words(subject),
+    }
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
+}
+
+/// A folded table with its number of rows in the line that opens it.
+fn folded(title: &str, heads: &[&str], rows: &[Vec<String>], text: &mut String) {
+    if rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "<details><summary>{title} ({})</summary>\n\n{}</details>\n",
+        rows.len(),
+        table(heads, rows)
+    );
+}
+
+/// A table of cells that are Markdown already. A column in which nothing stands is left out.
+fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let used: Vec<usize> = (0..heads.len())
+        .filter(|column| rows.iter().any(|row| !row[*column].is_empty()))
+        .collect();
+    let line = |cells: &dyn Fn(usize) -> String| {
+        let cells: Vec<String> = used.iter().map(|column| cells(*column)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let mut text = line(&|column| heads[column].to_owned());
+    text += &line(&|_| "---".to_owned());
+    for row in rows {
+        text += &line(&|column| row[column].replace('|', "\\|"));
+    }
+    text.push('\n');
+    text
+}
+
+/// The longest run of backticks.
+fn longest_run(text: &str) -> usize {
+    text.split(|character| character != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or(0)
+}
+
+/// Text as code, whatever stands in it.
+fn code(text: &str) -> String {
+    let text = clean(text);
+    if text.trim().is_empty() {
+        return String::new();
+    }
+    let fence = "`".repeat(longest_run(&text) + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+/// Text as text. Commands between two backticks stay code.
+fn inline(text: &str) -> String {
+    let text = clean(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    // An odd number of backticks is no pair of marks.
+    if parts.len().is_multiple_of(2) {
+        return parts
+            .iter()
+            .map(|part| escaped(part))
+            .collect::<Vec<_>>()
+            .join("\\`");
+    }
+    let mut result = String::new();
+    for (place, part) in parts.iter().enumerate() {
+        match (place % 2, part.trim().is_empty()) {
+            (0, _) => result += &escaped(part),
+            (_, true) => result += "\\`\\`",
+            (_, false) => {
+                let _ = write!(result, "`{part}`");
+            }
+        }
+    }
+    result
+}
+
+/// Takes their meaning from the signs that have one. What GitHub and GitLab turn into a mention or a reference after the
+/// Markdown is read is parted by an empty comment: a backslash does not help there.
+fn escaped(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let next = characters.peek().copied().unwrap_or(' ');
+        let within_word = before.is_alphanumeric() && next.is_alphanumeric();
+        match character {
+            '<' => result += "&lt;",
+            '&' if next.is_alphanumeric() || next == '#' => result += "&amp;<!-- -->",
+            '\\' | '*' | '[' | ']' | '>' => {
+                result.push('\\');
+                result.push(character);
+            }
+            '_' if !within_word => result += "\\_",
+            '@' | '#' | '!' | '$' | '%' if next.is_alphanumeric() || matches!(next, '"' | '{') => {
+                result.push(character);
+                result += "<!-- -->";
+            }
+            '~' => result += "\\~<!-- -->",
+            _ => result.push(character),
+        }
+        before = character;
+    }
+    // A line that starts so would be a heading, a list, a quotation or a fence.
+    match result.chars().next() {
+        Some('#' | '+' | '-' | '=') => format!("\\{result}"),
+        _ => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_the_machine_stays_text() {
+        for (text, markdown) in [
+            ("plain 580.95.05", "plain 580.95.05"),
+            ("sm_89 and _x_", "sm_89 and \\_x\\_"),
+            ("<img src=x>", "&lt;img src=x\\>"),
+            ("[a](b)", "\\[a\\](b)"),
+            ("ask @octocat", "ask @<!-- -->octocat"),
+            ("see #12", "see #<!-- -->12"),
+            ("# head", "\\# head"),
+            ("&amp;", "&amp;<!-- -->amp;"),
+            ("**b**", "\\*\\*b\\*\\*"),
+            ("run `a b*` now", "run `a b*` now"),
+            ("a ` b", "a \\` b"),
+            ("a `` b", "a \\`\\` b"),
+            ("\u{1b}[31mred\n- x", "\\\\x1b\\[31mred\\\\n- x"),
+        ] {
+            assert_eq!(inline(text), markdown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn code_holds_anything() {
+        for (text, markdown) in [
+            ("/sys/x", "`/sys/x`"),
+            ("a`b", "``a`b``"),
+            ("`", "`` ` ``"),
+            ("a``b|c", "```a``b|c```"),
+            (" ", ""),
+        ] {
+            assert_eq!(code(text), markdown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn cells_do_not_break_a_table() {
+        let rows = [vec![code("a|b"), String::new(), inline("c | d")]];
+        assert_eq!(
+            table(&["x", "y", "z"], &rows),
+            "| x | z |\n| --- | --- |\n| `a\\|b` | c \\| d |\n\n"
+        );
+        assert_eq!(table(&["x"], &[]), "");
+    }
+}

@@ -1,0 +1,411 @@
+//! How things are said: GPUs, subjects, conditions, in the same words in every format for people. Everything that comes from
+//! the machine leaves here without characters that could steer a terminal.
+
+use super::style::clean;
+use super::{FindingRow, GpuRow, HostLine, LinkRow, Report};
+use crate::fix::{Fix, Risk};
+use crate::readiness::{Readiness, State};
+use std::collections::BTreeMap;
+
+/// Longest piece of evidence that is shown whole, in characters. What is longer is no attribute but a whole file.
+const LONGEST: usize = 480;
+/// Most addresses that a merged finding lists.
+const ADDRESSES: usize = 8;
+
+/// Text from the machine, safe and of bearable length.
+pub(super) fn safe(text: &str) -> String {
+    let text = clean(text);
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!(
+            "{} ... ({} more characters)",
+            &text[..end],
+            text[end..].chars().count()
+        ),
+        None => text,
+    }
+}
+
+/// `text`, or nothing where it is empty.
+pub(super) fn filled(text: &Option<String>) -> Option<String> {
+    text.as_deref()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .map(safe)
+}
+
+/// Puts together what has the same key, in the order of the first of each. Not by looking through the groups each time: there
+/// may be thousands.
+pub(super) fn grouped<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
+    let mut places = BTreeMap::new();
+    let mut groups: Vec<Vec<&T>> = Vec::new();
+    for item in items {
+        let place = *places.entry(key(item)).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+pub(super) fn gib(bytes: u64) -> String {
+    const GIB: u64 = 1 << 30;
+    let tenths = (u128::from(bytes) * 10 + u128::from(GIB / 2)) / u128::from(GIB);
+    if tenths == 0 {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        format!("{}.{} GiB", tenths / 10, tenths % 10)
+    }
+}
+
+pub(super) fn counted(number: usize, one: &str) -> String {
+    if number == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{number} {one}s")
+    }
+}
+
+/// The key of a GPU, in words where it is no address.
+pub(super) fn key_words(key: &str) -> String {
+    match (key.strip_prefix("proc:"), key.strip_prefix("kfd:")) {
+        (Some(address), _) => clean(address),
+        (_, Some(node)) => format!("KFD node {}", clean(node)),
+        _ => clean(key),
+    }
+}
+
+fn maker(vendor: &Option<String>) -> Option<&str> {
+    match vendor.as_deref() {
+        Some("nvidia") => Some("NVIDIA"),
+        Some("amd") => Some("AMD"),
+        Some("intel") => Some("Intel"),
+        _ => None,
+    }
+}
+
+pub(super) fn title_of(gpu: &GpuRow) -> String {
+    let maker = maker(&gpu.vendor);
+    let id = filled(&gpu.id);
+    let name = filled(&gpu.name);
+    match (name, id) {
+        (Some(name), _) => {
+            let prefix = maker
+                .filter(|maker| !name.to_lowercase().starts_with(&maker.to_lowercase()))
+                .map_or(String::new(), |maker| format!("{maker} "));
+            format!("{prefix}{name}")
+        }
+        (None, Some(id)) => format!("{} {id}, name unknown", with_gpu(maker)),
+        (None, None) => format!("{}, name unknown", with_gpu(maker)),
+    }
+}
+
+fn with_gpu(maker: Option<&str>) -> String {
+    maker.map_or("GPU".to_owned(), |maker| format!("{maker} GPU"))
+}
+
+pub(super) fn place_of(gpu: &GpuRow) -> String {
+    match &gpu.pci {
+        Some(pci) if *pci == gpu.key => clean(pci),
+        Some(pci) => format!("{} ({})", clean(pci), clean(&gpu.key)),
+        None if gpu.key == "dxg" => "dxg (through Windows)".to_owned(),
+        None if gpu.key.starts_with("proc:") => {
+            format!("{} (gone from the bus)", key_words(&gpu.key))
+        }
+        None => key_words(&gpu.key),
+    }
+}
+
+/// What a GPU is. What is not known is left out.
+pub(super) fn hardware(gpu: &GpuRow) -> Vec<String> {
+    let mut traits = Vec::new();
+    traits.extend(filled(&gpu.architecture));
+    traits.extend(filled(&gpu.target));
+    if let Some(bytes) = gpu.memory_bytes.filter(|bytes| *bytes > 0) {
+        traits.push(gib(bytes));
+    }
+    if gpu.integrated == Some(true) {
+        traits.push("integrated".to_owned());
+    }
+    traits.extend(gpu.link.as_ref().and_then(link_words));
+    let id = filled(&gpu.id).filter(|_| filled(&gpu.name).is_some());
+    traits.extend(id.map(|id| format!("id {id}")));
+    traits
+}
+
+/// How a GPU is driven. An unknown driver is said: it is what everyone looks for.
+pub(super) fn state(gpu: &GpuRow) -> Vec<String> {
+    let mut traits = vec![driver_words(gpu)];
+    if gpu.asleep == Some(true) {
+        traits.push("asleep".to_owned());
+    }
+    if gpu.passed_in == Some(false) {
+        traits.push("not passed in".to_owned());
+    }
+    traits
+}
+
+pub(super) fn driver_words(gpu: &GpuRow) -> String {
+    let Some(driver) = filled(&gpu.driver) else {
+        return if gpu.key == "dxg" {
+            "driver of Windows".to_owned()
+        } else {
+            "driver unknown".to_owned()
+        };
+    };
+    if driver == "none" {
+        return "no driver bound".to_owned();
+    }
+    let version = filled(&gpu.driver_version).map_or(String::new(), |text| format!(" {text}"));
+    let flavour = filled(&gpu.flavour).map_or(String::new(), |text| format!(" ({text})"));
+    format!("driver {driver}{version}{flavour}")
+}
+
+/// The link as cards are sold, `PCIe 4.0 x16`, and what it runs at now where that differs: idle GPUs slow it down.
+pub(super) fn link_words(link: &LinkRow) -> Option<String> {
+    let known = |width: Option<u32>| width.filter(|width| (1..=32).contains(width));
+    let now = (speed_words(&link.speed), known(link.width));
+    let most = (speed_words(&link.max_speed), known(link.max_width));
+    let words = |speed: &Option<String>, width: Option<u32>| {
+        let width = width.map(|width| format!("x{width}"));
+        let parts: Vec<String> = speed.iter().cloned().chain(width).collect();
+        Some(parts.join(" ")).filter(|words| !words.is_empty())
+    };
+    let same_width = now.1 == most.1 && now.0.is_some();
+    let short = words(&now.0, now.1.filter(|_| !same_width));
+    // A width that no link has is left out, as of a GPU that does not answer: then only the speed can differ.
+    let same = (now.0.is_none() || now.0 == most.0) && (now.1.is_none() || now.1 == most.1);
+    match (words(&now.0, now.1), words(&most.0, most.1)) {
+        (None, None) => None,
+        (Some(now), None) => Some(format!("PCIe {now}")),
+        (None, Some(most)) => Some(format!("PCIe up to {most}")),
+        (Some(_), Some(most)) if same => Some(format!("PCIe {most}")),
+        (Some(now), Some(most)) => Some(format!("PCIe {most} (now {})", short.unwrap_or(now))),
+    }
+}
+
+/// `16.0 GT/s PCIe` as the version of the standard that brought this speed.
+fn speed_words(speed: &Option<String>) -> Option<String> {
+    let speed = filled(speed)?;
+    let rate = speed.split_whitespace().next().unwrap_or_default();
+    let version = match rate.trim_end_matches(".0") {
+        "2.5" => "1.0",
+        "5" => "2.0",
+        "8" => "3.0",
+        "16" => "4.0",
+        "32" => "5.0",
+        "64" => "6.0",
+        _ if rate.starts_with(|first: char| first.is_ascii_digit()) => return Some(speed),
+        _ => return None,
+    };
+    Some(version.to_owned())
+}
+
+pub(super) fn indexes(gpu: &GpuRow) -> Vec<String> {
+    let index = &gpu.index;
+    let mut all = Vec::new();
+    all.extend(index.nvml.map(|number| format!("NVML {number}")));
+    all.extend(index.cuda.map(|number| format!("CUDA {number}")));
+    all.extend(index.hip.map(|number| format!("HIP {number}")));
+    all.extend(filled(&index.drm_card));
+    all.extend(filled(&index.render));
+    if !index.kfd_nodes.is_empty() {
+        let plural = if index.kfd_nodes.len() > 1 { "s" } else { "" };
+        let nodes: Vec<String> = index.kfd_nodes.iter().map(u32::to_string).collect();
+        all.push(format!("KFD node{plural} {}", nodes.join(" ")));
+    }
+    all
+}
+
+/// The findings as they are printed and counted: the same of several GPUs is one.
+pub(super) fn groups(report: &Report) -> Vec<Vec<&FindingRow>> {
+    grouped(&report.findings, in_common)
+}
+
+pub(super) fn gpu_key(subject: &str) -> Option<&str> {
+    subject.strip_prefix("gpu ")
+}
+
+/// What findings have in common that are printed as one: they are about GPUs, and equal once each one's own address is taken
+/// out. Evidence may differ, it is shown for the first alone.
+fn in_common(finding: &FindingRow) -> Vec<String> {
+    let Some(key) = gpu_key(&finding.subject) else {
+        return vec![
+            finding.check.clone(),
+            finding.subject.clone(),
+            finding.title.clone(),
+        ];
+    };
+    let mut texts = vec![
+        finding.check.clone(),
+        format!(
+            "{:?} {:?} {:?}",
+            finding.cause, finding.severity, finding.confidence
+        ),
+        neutral(&finding.title, key),
+        neutral(&finding.why, key),
+    ];
+    for fix in &finding.fixes {
+        texts.push(format!("{} {:?} {:?}", fix.needs_root, fix.after, fix.risk));
+        texts.extend([&fix.words, &fix.confirm].map(|text| neutral(text, key)));
+        texts.extend(fix.commands.iter().map(|command| neutral(command, key)));
+    }
+    texts
+}
+
+/// A text without the address of the GPU that it is about.
+pub(super) fn neutral(text: &str, key: &str) -> String {
+    text.replace(key, "\0")
+}
+
+/// Whom a finding is about, in words.
+pub(super) fn subjects(report: &Report, group: &[&FindingRow], verbose: bool) -> String {
+    let keys: Vec<&str> = group
+        .iter()
+        .filter_map(|row| gpu_key(&row.subject))
+        .collect();
+    if keys.len() == group.len() {
+        addresses(report, &keys, verbose)
+    } else {
+        subject_words(&group[0].subject)
+    }
+}
+
+pub(super) fn subject_words(subject: &str) -> String {
+    if subject == "machine" {
+        return "this machine".to_owned();
+    }
+    match (gpu_key(subject), subject.strip_prefix("stack ")) {
+        (Some(key), _) => format!("GPU {}", key_words(key)),
+        (_, Some(stack)) => stack_name(stack),
+        _ => safe(subject),
+    }
+}
+
+/// A short list of GPUs. The PCI domain is left out where all have the usual one.
+pub(super) fn addresses(report: &Report, keys: &[&str], all: bool) -> String {
+    if let [key] = keys {
+        return format!("GPU {}", key_words(key));
+    }
+    if keys.len() == report.gpus.len() && !all {
+        return match keys.len() {
+            2 => "both GPUs".to_owned(),
+            number => format!("all {number} GPUs"),
+        };
+    }
+    let usual = keys.iter().all(|key| key.starts_with("0000:"));
+    let shown = if all { keys.len() } else { ADDRESSES };
+    let mut list: Vec<String> = keys
+        .iter()
+        .take(shown)
+        .map(|key| clean(key.strip_prefix("0000:").filter(|_| usual).unwrap_or(key)))
+        .collect();
+    if keys.len() > shown {
+        list.push(format!("and {} more", keys.len() - shown));
+    }
+    format!("GPUs {}", list.join(" "))
+}
+
+/// What a fix asks for and may cost, in a few words.
+pub(super) fn conditions(fix: &Fix) -> String {
+    let mut conditions = Vec::new();
+    if fix.needs_root {
+        conditions.push("needs root".to_owned());
+    }
+    if let Some(after) = filled(&fix.after) {
+        conditions.push(format!("then {after}"));
+    }
+    match fix.risk {
+        Risk::Safe => {}
+        Risk::Disruptive => conditions.push("interrupts what runs".to_owned()),
+        Risk::DataLoss => conditions.push("MAY LOSE DATA".to_owned()),
+    }
+    conditions.join(", ")
+}
+
+/// Whether a stack deserves a line: one that is not set up and has no hardware here is no news.
+pub(super) fn concerns(report: &Report, readiness: &Readiness) -> bool {
+    let Some(vendor) = vendor_of(&readiness.stack) else {
+        return !report.gpus.is_empty() || readiness.state == State::Broken;
+    };
+    let silent = matches!(readiness.state, State::NotSetUp | State::Unknown);
+    let no_hardware = report
+        .gpus
+        .iter()
+        .all(|gpu| gpu.vendor.as_deref().is_some_and(|maker| maker != vendor));
+    !(silent && no_hardware && (report.gpus_whole || report.gpus.is_empty()))
+}
+
+/// Whose GPUs a stack is for; None: anybody's.
+fn vendor_of(stack: &str) -> Option<&'static str> {
+    match stack {
+        "cuda" => Some("nvidia"),
+        "rocm" => Some("amd"),
+        "level-zero" => Some("intel"),
+        _ => None,
+    }
+}
+
+pub(super) fn stack_name(stack: &str) -> String {
+    match stack {
+        "cuda" => "CUDA".to_owned(),
+        "rocm" => "ROCm".to_owned(),
+        "level-zero" => "Intel compute".to_owned(),
+        "vulkan" => "Vulkan".to_owned(),
+        "opencl" => "OpenCL".to_owned(),
+        other => safe(other),
+    }
+}
+
+fn partly(report: &Report, readiness: &Readiness) -> String {
+    let keys: Vec<&str> = readiness.gpus.iter().map(String::as_str).collect();
+    match keys.len() {
+        0 => "partly ready".to_owned(),
+        1 => format!(
+            "partly ready, {} alone looks right",
+            addresses(report, &keys, false)
+        ),
+        number => {
+            let all = report.gpus.iter().filter(|gpu| {
+                gpu.vendor.as_deref() == vendor_of(&readiness.stack) && gpu.vendor.is_some()
+            });
+            let all = all.count();
+            format!("partly ready, {number} of {all} GPUs look right")
+        }
+    }
+}
+
+/// The name of a stack, how far it works, and why; a stack that is ready needs no reason.
+pub(super) fn stack_words(report: &Report, readiness: &Readiness) -> (String, String, String) {
+    let state = match readiness.state {
+        State::Ready => "looks ready, no kernel was run".to_owned(),
+        State::Partial => partly(report, readiness),
+        State::Broken => "not ready".to_owned(),
+        State::NotSetUp => "not set up".to_owned(),
+        State::Unknown => "unknown".to_owned(),
+    };
+    let because = match readiness.state {
+        State::Ready => String::new(),
+        _ => safe(readiness.because.trim()),
+    };
+    (stack_name(&readiness.stack), state, because)
+}
+
+/// The system in one line: `Ubuntu 24.04, Linux 6.8.0-49-generic, x86_64`.
+pub(super) fn system_words(host: &HostLine) -> String {
+    let system = match (filled(&host.os), filled(&host.kernel)) {
+        (Some(os), Some(kernel)) => format!("{os}, Linux {kernel}"),
+        (Some(os), None) => os,
+        (None, Some(kernel)) => format!("Linux {kernel}"),
+        (None, None) => "an unknown system".to_owned(),
+    };
+    let machine = filled(&host.machine).map_or(String::new(), |machine| format!(", {machine}"));
+    let place = match filled(&host.place).as_deref() {
+        None | Some("host") => String::new(),
+        Some(place) => match place.strip_prefix("wsl") {
+            Some(version) => format!(", WSL{version}"),
+            None => format!(", {place}"),
+        },
+    };
+    format!("{system}{machine}{place}")
+}
