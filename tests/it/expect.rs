@@ -518,10 +518,11 @@ fn judge_readiness(expect: &Expect, report: &Report, waits: bool, judgement: &mu
         let what = format!("{stack} is {wanted}, it is said to be {state}: {because}");
         match (wanted.as_str(), state) {
             (wanted, state) if wanted == state => {}
-            // As long as no library is asked the program cannot say more.
-            ("ready" | "partial", "unknown") => {}
-            // The fault that breaks it is not looked for yet. "ready" would be wrong all the same.
-            ("broken", "unknown" | "partial") | ("partial", "broken") if waits => {
+            // Of these stacks no library is asked.
+            ("ready" | "partial", "unknown")
+                if matches!(stack.as_str(), "level-zero" | "vulkan") => {}
+            // The fault that breaks it is not looked for yet.
+            ("broken", "unknown" | "partial" | "ready") | ("partial", "broken") if waits => {
                 judgement.later(what);
             }
             _ => judgement.fail(what),
@@ -610,11 +611,13 @@ mod tests {
                     "kfd_nodes": []
                 },
             }],
-            "gpus_whole": true, "not_gpus": [],
+            "gpus_whole": true, "not_gpus": [], "versions": [],
             "readiness": [{
                 "stack": "cuda", "state": "broken", "broken_at": null, "because": "", "gpus": []
             }, {
                 "stack": "rocm", "state": "unknown", "broken_at": null, "because": "", "gpus": []
+            }, {
+                "stack": "level-zero", "state": "unknown", "broken_at": null, "because": "", "gpus": []
             }],
             "findings": findings, "verdicts": verdicts,
             "untold": [{"what": "bus", "why": "", "would_tell": ""}], "hint": null,
@@ -819,13 +822,16 @@ gpu_count = 1"#;
     }
 
     #[test]
-    fn unknown_may_stand_for_ready_and_partial_only() {
+    fn unknown_may_stand_for_ready_and_partial_where_no_library_is_asked() {
         for (expect, failures) in [
             ("cuda = 'broken'", 0),
             ("cuda = 'ready'", 1),
             ("cuda = 'partial'", 1),
-            ("rocm = 'ready'", 0),
-            ("rocm = 'partial'", 0),
+            ("level-zero = 'ready'", 0),
+            ("level-zero = 'partial'", 0),
+            ("level-zero = 'broken'", 1),
+            ("rocm = 'ready'", 1),
+            ("rocm = 'partial'", 1),
             ("rocm = 'broken'", 1),
             ("rocm = 'not_set_up'", 1),
             ("vulkan = 'ready'", 1),
@@ -837,6 +843,8 @@ gpu_count = 1"#;
         let later = "fire = ['some-day']\nreadiness = { rocm = 'broken' }";
         assert_eq!(counts(later, &[]), (0, 2));
         let later = "fire = ['some-day']\nreadiness = { cuda = 'ready' }";
+        assert_eq!(counts(later, &[]), (1, 1));
+        let later = "fire = ['some-day']\nreadiness = { rocm = 'not_set_up' }";
         assert_eq!(counts(later, &[]), (1, 1));
     }
 

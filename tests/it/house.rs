@@ -335,6 +335,14 @@ fn few_files_name_colour_flags_and_the_machine() {
                     || after_word(&code, name).all(|after| !after.starts_with("::")));
             only_in(name, door || terminal || field);
         }
+        let library = ["src/probes/nvml.rs", "src/probes/rocm_smi.rs"].contains(&file.as_str());
+        for name in ["libloading", "nvml_wrapper"] {
+            only_in(name, library);
+        }
+        only_in("rocm_smi_lib_sys", file == "src/probes/rocm_smi.rs");
+        for name in ["libc", "seccompiler"] {
+            only_in(name, module == "worker");
+        }
         only_in("fs", door || after_word(&code, "std::fs").next().is_none());
         for name in ["std::fs", "std::net", "std::os"] {
             only_in(name, door);
@@ -390,6 +398,7 @@ fn clippy_knows_who_may_touch_the_machine() {
         "std::env::var_os",
         "std::env::vars",
         "std::env::vars_os",
+        "libloading::Library::new",
     ] {
         assert!(
             text.contains(&format!("path = \"{path}\"")),

@@ -16,10 +16,18 @@ mod generated;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod house;
+mod installed;
+mod kernel_log;
+#[cfg(target_os = "linux")]
+mod libraries;
 mod machines;
 mod program;
 #[cfg(target_os = "linux")]
 mod real;
+#[cfg(target_os = "linux")]
+mod real_parts;
+#[cfg(target_os = "linux")]
+mod rocm_smi;
 #[cfg(target_os = "linux")]
 mod secrets;
 mod system_probes;

@@ -318,3 +318,11 @@ fn probes_and_sources_have_the_same_order() {
         .collect();
     assert_eq!(probes, Facts::SOURCES);
 }
+
+#[test]
+fn every_source_is_asked_by_one_worker() {
+    let late = gpucheck::probes::LATE.iter();
+    let late = late.flat_map(|(_, sources)| sources.iter().copied());
+    let asked: Vec<&str> = gpucheck::probes::files().chain(late).collect();
+    assert_eq!(asked, Facts::SOURCES);
+}

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Fetches real driver libraries, for the tests that run them without a GPU. Installs nothing: packages are unpacked below
+# target/real-parts/. Needs apt-get and dpkg on Debian or Ubuntu, and a mirror with `non-free`.
+#   tests/real-parts.sh [FOLDER]
+set -eu
+cd "$(dirname "$0")/.."
+folder=${1:-target/real-parts}
+
+# One package a line: where it goes, the release of Debian, the package.
+parts='
+nvidia-535 bookworm libnvidia-ml1
+nvidia-535 bookworm libcuda1
+nvidia-535 bookworm nvidia-smi
+nvidia-550 trixie libnvidia-ml1
+nvidia-550 trixie libcuda1
+nvidia-550 trixie nvidia-smi
+rocm-smi-5.2 bookworm librocm-smi64-1
+rocm-smi-5.2 bookworm rocm-smi
+rocm-smi-6.1 trixie librocm-smi64-1
+rocm-smi-6.1 trixie rocm-smi
+rocm-smi-6.4 sid librocm-smi64-1
+libc-2.41 trixie libc6
+libc-2.41 trixie libstdc++6
+libc-2.41 trixie libgcc-s1
+'
+
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+stamp=$(printf '%s' "$parts" | cksum)
+if [ "$(cat "$folder/complete" 2>/dev/null || true)" = "$stamp" ]; then
+    exit 0
+fi
+
+# Several releases at once, so with lists of their own.
+mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+apt=$folder/apt
+mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+for release in $(printf '%s' "$parts" | awk 'NF { print $2 }' | sort -u); do
+    echo "deb $mirror $release main contrib non-free non-free-firmware"
+done >"$apt/parts.list"
+get() {
+    apt-get -qq -o Dir::Etc::sourcelist="$apt/parts.list" -o Dir::Etc::sourceparts=/dev/null \
+        -o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root \
+        -o Dir::Cache::pkgcache=pkgcache.bin -o Dir::Cache::srcpkgcache=srcpkgcache.bin -o Acquire::Languages=none \
+        -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false "$@"
+}
+get update
+printf '%s' "$parts" | while read -r place release package; do
+    [ -n "$package" ] || continue
+    (cd "$apt" && get download "$package/$release")
+    for file in "$apt/$package"_*.deb; do
+        mkdir -p "$folder/$place"
+        dpkg -x "$file" "$folder/$place"
+        rm "$file"
+    done
+done
+printf '%s' "$stamp" >"$folder/complete"
