@@ -42,7 +42,7 @@ _gpucheck() {
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "terminal json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "terminal json markdown" -- "${cur}"))
                     return 0
                     ;;
                 --output)

@@ -25,7 +25,8 @@ function __fish_gpucheck_using_subcommand
 end
 
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l format -d 'Form of the report' -r -f -a "terminal\t'For people'
-json\t'For programs, see docs/report.schema.json'"
+json\t'For programs, see docs/report.schema.json'
+markdown\t'For a ticket: GitHub and GitLab show it as tables with folded details'"
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -s o -l output -d 'Write the report to FILE, readable by its owner alone; `-` is standard output' -r -F
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l fail-on -d 'Exit with 1 for a finding of this severity or worse' -r -f -a "error\t'What cannot work'
 warning\t'Also what works badly'
@@ -36,13 +37,13 @@ complete -c gpucheck -n "__fish_gpucheck_needs_command" -l only -d 'Show and cou
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l skip -d 'Neither show nor count these checks; names, or patterns with * and ?' -r
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l replay -d 'Judge a machine that `gpucheck capture` wrote down; `-` is standard input' -r -F
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l root -d 'Look at the system below DIR (a mounted disk, a container\'s root) instead of the running one' -r -F
-complete -c gpucheck -n "__fish_gpucheck_needs_command" -l timeout -d 'Give a source this many seconds to answer [default: 5]' -r
+complete -c gpucheck -n "__fish_gpucheck_needs_command" -l timeout -d 'Give a source this many seconds to answer [default: 5, and 30 for a driver\'s library]' -r
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l user -d 'Judge access for this user instead of the caller' -r
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l data -d 'Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name' -r -F
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l color -d 'When to write colours' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c gpucheck -n "__fish_gpucheck_needs_command" -l quick -d 'Leave out what takes long'
+complete -c gpucheck -n "__fish_gpucheck_needs_command" -l quick -d 'Leave out what takes long: packed kernel modules, and the drivers\' libraries (NVML, CUDA, ROCm SMI)'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l wake -d 'Ask GPUs that sleep, too, which wakes them'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l keep-private -d 'Do not replace private values (names, serial numbers, UUIDs, addresses, tokens)'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -l facts -d 'Add everything that was seen to the JSON report'
@@ -59,19 +60,19 @@ always\t''
 never\t''"
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand explain" -s h -l help -d 'Print help'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand list" -l format -d 'Form of the list' -r -f -a "terminal\t'For people'
-json\t'For programs, see docs/report.schema.json'"
+json\t'For programs'"
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand list" -l color -d 'When to write colours' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -s o -l output -d 'Write to FILE, readable by its owner alone; `-` is standard output' -r -F
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l root -d 'Look at the system below DIR (a mounted disk, a container\'s root) instead of the running one' -r -F
-complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l timeout -d 'Give a source this many seconds to answer [default: 5]' -r
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l timeout -d 'Give a source this many seconds to answer [default: 5, and 30 for a driver\'s library]' -r
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l user -d 'Judge access for this user instead of the caller' -r
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l color -d 'When to write colours' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l quick -d 'Leave out what takes long'
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l quick -d 'Leave out what takes long: packed kernel modules, and the drivers\' libraries (NVML, CUDA, ROCm SMI)'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l wake -d 'Ask GPUs that sleep, too, which wakes them'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l keep-private -d 'Do not replace private values (names, serial numbers, UUIDs, addresses, tokens)'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -s h -l help -d 'Print help (see more with \'--help\')'

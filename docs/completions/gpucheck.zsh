@@ -16,7 +16,8 @@ _gpucheck() {
     local context curcontext="$curcontext" state line
     _arguments "${_arguments_options[@]}" : \
 '--format=[Form of the report]:FORMAT:((terminal\:"For people"
-json\:"For programs, see docs/report.schema.json"))' \
+json\:"For programs, see docs/report.schema.json"
+markdown\:"For a ticket\: GitHub and GitLab show it as tables with folded details"))' \
 '-o+[Write the report to FILE, readable by its owner alone; \`-\` is standard output]:FILE:_files' \
 '--output=[Write the report to FILE, readable by its owner alone; \`-\` is standard output]:FILE:_files' \
 '--fail-on=[Exit with 1 for a finding of this severity or worse]:SEVERITY:((error\:"What cannot work"
@@ -28,11 +29,11 @@ never\:"Nothing"))' \
 '*--skip=[Neither show nor count these checks; names, or patterns with * and ?]:CHECK:_default' \
 '(--root)--replay=[Judge a machine that \`gpucheck capture\` wrote down; \`-\` is standard input]:FILE:_files' \
 '--root=[Look at the system below DIR (a mounted disk, a container'\''s root) instead of the running one]:DIR:_files' \
-'--timeout=[Give a source this many seconds to answer \[default\: 5\]]:SECONDS:_default' \
+'--timeout=[Give a source this many seconds to answer \[default\: 5, and 30 for a driver'\''s library\]]:SECONDS:_default' \
 '--user=[Judge access for this user instead of the caller]:NAME:_default' \
 '--data=[Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name]:DIR:_files' \
 '--color=[When to write colours]:WHEN:(auto always never)' \
-'--quick[Leave out what takes long]' \
+'--quick[Leave out what takes long\: packed kernel modules, and the drivers'\'' libraries (NVML, CUDA, ROCm SMI)]' \
 '--wake[Ask GPUs that sleep, too, which wakes them]' \
 '--keep-private[Do not replace private values (names, serial numbers, UUIDs, addresses, tokens)]' \
 '--facts[Add everything that was seen to the JSON report]' \
@@ -64,7 +65,7 @@ _arguments "${_arguments_options[@]}" : \
 (list)
 _arguments "${_arguments_options[@]}" : \
 '--format=[Form of the list]:FORMAT:((terminal\:"For people"
-json\:"For programs, see docs/report.schema.json"))' \
+json\:"For programs"))' \
 '--color=[When to write colours]:WHEN:(auto always never)' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -75,10 +76,10 @@ _arguments "${_arguments_options[@]}" : \
 '-o+[Write to FILE, readable by its owner alone; \`-\` is standard output]:FILE:_files' \
 '--output=[Write to FILE, readable by its owner alone; \`-\` is standard output]:FILE:_files' \
 '--root=[Look at the system below DIR (a mounted disk, a container'\''s root) instead of the running one]:DIR:_files' \
-'--timeout=[Give a source this many seconds to answer \[default\: 5\]]:SECONDS:_default' \
+'--timeout=[Give a source this many seconds to answer \[default\: 5, and 30 for a driver'\''s library\]]:SECONDS:_default' \
 '--user=[Judge access for this user instead of the caller]:NAME:_default' \
 '--color=[When to write colours]:WHEN:(auto always never)' \
-'--quick[Leave out what takes long]' \
+'--quick[Leave out what takes long\: packed kernel modules, and the drivers'\'' libraries (NVML, CUDA, ROCm SMI)]' \
 '--wake[Ask GPUs that sleep, too, which wakes them]' \
 '--keep-private[Do not replace private values (names, serial numbers, UUIDs, addresses, tokens)]' \
 '-h[Print help (see more with '\''--help'\'')]' \
