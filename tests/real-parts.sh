@@ -31,8 +31,9 @@ if [ "$(cat "$folder/complete" 2>/dev/null || true)" = "$stamp" ]; then
     exit 0
 fi
 
-# Several releases at once, so with lists of their own.
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+# Several releases at once, so with lists of their own, from the mirror that this system uses.
+mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Component: main' | head -n 1)}
+[ -n "$mirror" ] || { echo "no mirror of Debian is set up; DEBIAN_MIRROR names one" >&2; exit 1; }
 apt=$folder/apt
 mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
 for release in $(printf '%s' "$parts" | awk 'NF { print $2 }' | sort -u); do

@@ -677,7 +677,7 @@ mod tests {
         let mut tree = Tree::proved();
         tree.file(
             "/etc/apt/sources.list",
-            "deb http://deb.debian.org/debian bookworm main\n# deb https://repo.radeon.com/old x\n",
+            "deb http://mirror.corp.example/debian bookworm main\n# deb https://repo.radeon.com/old x\n",
         );
         tree.file(
             "/etc/apt/sources.list.d/rocm.list",
