@@ -14,17 +14,19 @@
 //! | `flood` | writes to standard output and error without end, from a thread |
 //! | `harm=FOLDER` | tries to change the machine when it is initialised, and answers UNKNOWN where anything worked |
 
+mod orders;
+
+use orders::{flood, has, is, number, odd, value, write_text};
 use std::ffi::{CString, c_char, c_int, c_uint, c_ulong, c_void};
-use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 unsafe extern "C" {
-    fn abort() -> !;
     fn fork() -> c_int;
     fn mknod(path: *const c_char, mode: c_uint, device: c_ulong) -> c_int;
     fn open(path: *const c_char, flags: c_int, ...) -> c_int;
 }
 
+const VARIABLE: &str = "FAKE_NVML";
 const NOT_SUPPORTED: c_int = 3;
 const NOT_FOUND: c_int = 6;
 const INSUFFICIENT_SIZE: c_int = 7;
@@ -33,44 +35,11 @@ const UNKNOWN: c_int = 999;
 
 type Device = *mut c_void;
 
-fn words() -> String {
-    std::env::var("FAKE_NVML").unwrap_or_default()
-}
-
-fn has(word: &str) -> bool {
-    words().split(',').any(|given| given == word)
-}
-
-fn value(name: &str) -> Option<String> {
-    let words = words();
-    let mut given = words.split(',').filter_map(|word| word.split_once('='));
-    given
-        .find(|(given, _)| *given == name)
-        .map(|(_, value)| value.to_owned())
-}
-
-fn number(name: &str) -> Option<usize> {
-    value(name)?.parse().ok()
-}
-
-/// What is to happen when a function is entered.
 fn enter(function: &str) -> c_int {
-    let is = |name: &str| value(name).is_some_and(|value| value == function);
-    if is("hang") {
-        loop {
-            std::thread::sleep(std::time::Duration::from_secs(1000));
-        }
-    }
-    if is("segv") {
-        unsafe { std::ptr::null_mut::<u8>().write_volatile(1) };
-    }
-    if is("abort") {
-        unsafe { abort() };
-    }
-    if is("fork") && unsafe { fork() } == 0 {
+    if is("fork", function) && unsafe { fork() } == 0 {
         std::thread::sleep(std::time::Duration::from_secs(1000));
     }
-    number(function).map_or(0, |error| error as c_int)
+    orders::enter(function)
 }
 
 fn gpus() -> usize {
@@ -98,25 +67,6 @@ fn enter_device(function: &str, device: Device) -> c_int {
     error
 }
 
-unsafe fn write_text(to: *mut c_char, length: c_uint, text: &str) -> c_int {
-    let text = if has("garbage") {
-        "\x1b[31mRED\x1b]0;title\x07"
-    } else {
-        text
-    };
-    let text = CString::new(text).unwrap();
-    let bytes = text.as_bytes_with_nul();
-    if bytes.len() > length as usize {
-        return INSUFFICIENT_SIZE;
-    }
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), to, bytes.len()) };
-    0
-}
-
-fn odd<T>(value: T, garbage: T) -> T {
-    if has("garbage") { garbage } else { value }
-}
-
 macro_rules! of_device {
     ($($name:ident($($argument:ident: $kind:ty),*) |$device:ident| $body:expr;)*) => {
         $(#[unsafe(no_mangle)]
@@ -125,7 +75,6 @@ macro_rules! of_device {
             if error != 0 {
                 return error;
             }
-            #[allow(unused_unsafe)]
             unsafe { $body }
         })*
     };
@@ -139,7 +88,6 @@ macro_rules! of_system {
             if error != 0 {
                 return error;
             }
-            #[allow(unused_unsafe)]
             unsafe { $body }
         })*
     };
@@ -178,22 +126,26 @@ fn harm(folder: &str) -> bool {
             .is_ok()
 }
 
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlInit_v2() -> c_int {
+    let error = enter("nvmlInit_v2");
+    if error == 0 && has("flood") {
+        flood();
+    }
+    match value("harm") {
+        Some(folder) if error == 0 && harm(&folder) => UNKNOWN,
+        _ => error,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlShutdown() -> c_int {
+    enter("nvmlShutdown")
+}
+
 of_system! {
-    nvmlInit_v2() {
-        if has("flood") {
-            std::thread::spawn(|| loop {
-                let _ = std::io::stdout().write_all(&[b'x'; 4096]);
-                let _ = std::io::stderr().write_all(&[b'x'; 4096]);
-            });
-        }
-        match value("harm") {
-            Some(folder) if harm(&folder) => UNKNOWN,
-            _ => 0,
-        }
-    };
-    nvmlShutdown() 0;
-    nvmlSystemGetDriverVersion(to: *mut c_char, length: c_uint) write_text(to, length, "550.120");
-    nvmlSystemGetNVMLVersion(to: *mut c_char, length: c_uint) write_text(to, length, "12.550.120");
+    nvmlSystemGetDriverVersion(to: *mut c_char, length: c_uint) write_text(to, length as usize, "550.120");
+    nvmlSystemGetNVMLVersion(to: *mut c_char, length: c_uint) write_text(to, length as usize, "12.550.120");
     nvmlSystemGetCudaDriverVersion_v2(to: *mut c_int) { *to = odd(12040, -7); 0 };
     nvmlDeviceGetCount_v2(to: *mut c_uint) { *to = gpus() as c_uint; 0 };
     nvmlDeviceGetHandleByIndex_v2(index: c_uint, to: *mut Device) {
@@ -275,12 +227,12 @@ of_device! {
         write_pci(&raw mut (*to).bus_id, &address)
     };
     nvmlDeviceGetMinorNumber(to: *mut c_uint) |of| { *to = one(of, 0, index(of) as u32); 0 };
-    nvmlDeviceGetName(to: *mut c_char, length: c_uint) |_of| write_text(to, length, "NVIDIA GeForce RTX 4090");
+    nvmlDeviceGetName(to: *mut c_char, length: c_uint) |_of| write_text(to, length as usize, "NVIDIA GeForce RTX 4090");
     nvmlDeviceGetUUID(to: *mut c_char, length: c_uint) |of| {
         let kind = if index(of) >= 1000 { "MIG" } else { "GPU" };
-        write_text(to, length, &format!("{kind}-8c1f3f3e-5d3a-4f5e-9d6c-0123456{:05x}", index(of)))
+        write_text(to, length as usize, &format!("{kind}-8c1f3f3e-5d3a-4f5e-9d6c-0123456{:05x}", index(of)))
     };
-    nvmlDeviceGetVbiosVersion(to: *mut c_char, length: c_uint) |_of| write_text(to, length, "95.02.3C.00.8E");
+    nvmlDeviceGetVbiosVersion(to: *mut c_char, length: c_uint) |_of| write_text(to, length as usize, "95.02.3C.00.8E");
     nvmlDeviceGetMemoryInfo(to: *mut Memory) |_of| {
         *to = Memory { total: odd(24 << 30, 0), free: 0, used: odd(1 << 30, u64::MAX) };
         0

@@ -10,13 +10,14 @@
 //! | `flood` | writes to standard output and error without end, from a thread |
 //! | `noise` | throws words at both, once in each function |
 
-use std::ffi::{CString, c_char, c_int};
+mod orders;
+
+use orders::{flood, has, number, odd, write_text};
+use std::ffi::{c_char, c_int};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-unsafe extern "C" {
-    fn abort() -> !;
-}
-
+const VARIABLE: &str = "FAKE_ROCM_SMI";
 const INVALID_ARGS: c_int = 1;
 const INSUFFICIENT_SIZE: c_int = 11;
 const INIT_ERROR: c_int = 8;
@@ -31,43 +32,12 @@ pub struct Version {
     build: *const c_char,
 }
 
-fn words() -> String {
-    std::env::var("FAKE_ROCM_SMI").unwrap_or_default()
-}
-
-fn has(word: &str) -> bool {
-    words().split(',').any(|given| given == word)
-}
-
-fn value(name: &str) -> Option<String> {
-    let words = words();
-    let mut given = words.split(',').filter_map(|word| word.split_once('='));
-    let (_, value) = given.find(|(given, _)| *given == name)?;
-    Some(value.to_owned())
-}
-
-fn number(name: &str) -> Option<u32> {
-    value(name)?.parse().ok()
-}
-
 fn enter(function: &str) -> c_int {
-    let is = |name: &str| value(name).is_some_and(|value| value == function);
     if has("noise") {
         let _ = writeln!(std::io::stdout(), "end rocm_smi 1\nfacts rocm_smi {{}}");
         let _ = writeln!(std::io::stderr(), "Exception caught: {function}.");
     }
-    if is("hang") {
-        loop {
-            std::thread::sleep(std::time::Duration::from_secs(1000));
-        }
-    }
-    if is("segv") {
-        unsafe { std::ptr::null_mut::<u8>().write_volatile(1) };
-    }
-    if is("abort") {
-        unsafe { abort() };
-    }
-    number(function).map_or(0, |status| status as c_int)
+    orders::enter(function)
 }
 
 fn parts() -> u32 {
@@ -78,21 +48,6 @@ fn count() -> u32 {
     number("gpus").unwrap_or(1) * parts()
 }
 
-unsafe fn write_text(to: *mut c_char, length: usize, text: &str) -> c_int {
-    let text = if has("garbage") { "\x1b[31mRED" } else { text };
-    let text = CString::new(text).unwrap();
-    let bytes = text.as_bytes_with_nul();
-    if bytes.len() > length {
-        return INSUFFICIENT_SIZE;
-    }
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), to, bytes.len()) };
-    0
-}
-
-fn odd<T>(value: T, garbage: T) -> T {
-    if has("garbage") { garbage } else { value }
-}
-
 macro_rules! functions {
     ($($name:ident($($argument:ident: $kind:ty),*) $body:expr;)*) => {
         $(#[unsafe(no_mangle)]
@@ -101,7 +56,6 @@ macro_rules! functions {
             if status != 0 {
                 return status;
             }
-            #[allow(unused_unsafe)]
             unsafe { $body }
         })*
     };
@@ -120,20 +74,30 @@ macro_rules! of_device {
     };
 }
 
+#[unsafe(no_mangle)]
+pub extern "C" fn rsmi_init(flags: u64) -> c_int {
+    // The second time it only counts up.
+    static ONCE: AtomicBool = AtomicBool::new(false);
+    let status = enter("rsmi_init");
+    if status != 0 {
+        return status;
+    }
+    if has("flood") {
+        flood();
+    }
+    if ONCE.swap(true, Ordering::Relaxed) || flags == MUTEX_OF_THE_PROCESS {
+        0
+    } else {
+        INIT_ERROR
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rsmi_shut_down() -> c_int {
+    enter("rsmi_shut_down")
+}
+
 functions! {
-    rsmi_init(flags: u64) {
-        if has("flood") {
-            std::thread::spawn(|| loop {
-                let _ = std::io::stdout().write_all(&[b'x'; 4096]);
-                let _ = std::io::stderr().write_all(&[b'x'; 4096]);
-            });
-        }
-        // The second time it only counts up.
-        static ONCE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-        let again = ONCE.swap(true, std::sync::atomic::Ordering::Relaxed);
-        if again || flags == MUTEX_OF_THE_PROCESS { 0 } else { INIT_ERROR }
-    };
-    rsmi_shut_down() 0;
     rsmi_version_get(to: *mut Version) {
         *to = Version { major: 7, minor: 3, patch: 0, build: c"fake".as_ptr() };
         0
@@ -146,7 +110,7 @@ of_device! {
     rsmi_dev_pci_id_get(index, to: *mut u64) {
         let gpu = u64::from(index / parts());
         let part = u64::from(index % parts());
-        let last = number("gpus").is_some_and(|gpus| gpus > 2 && gpu + 1 == u64::from(gpus));
+        let last = number("gpus").is_some_and(|gpus: u32| gpus > 2 && gpu + 1 == u64::from(gpus));
         let address = if last { (1 << 32) | (0xc3 << 8) } else { (3 + gpu) << 8 };
         *to = odd(address | (part << 28), u64::MAX);
         0

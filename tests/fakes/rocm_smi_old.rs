@@ -9,7 +9,12 @@ pub struct Version {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rsmi_version_get(to: *mut Version) -> i32 {
     let numbers = [7, 2, 0];
-    unsafe { to.write(Version { numbers, build: std::ptr::null() }) };
+    unsafe {
+        to.write(Version {
+            numbers,
+            build: std::ptr::null(),
+        })
+    };
     0
 }
 

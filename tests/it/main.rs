@@ -1,8 +1,7 @@
 //! All integration tests, as one binary: the real program is run on recorded machines, on real trees and by hand.
-#![allow(
+#![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    clippy::unwrap_used,
     reason = "tests make files, start programs and print what they skipped"
 )]
 
