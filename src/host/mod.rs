@@ -119,7 +119,8 @@ pub struct System {
     pub release: String,
 }
 
-/// Where answers come from: the running system, a folder that holds one, or a recorded machine.
+/// Where answers come from: the running system, a folder that holds one, or a recorded machine. Everyone has files; what a
+/// source has no answer to besides was not asked.
 pub trait Source {
     /// The bytes of a regular file, at most `limit` + 1 of them: one more than the limit shows that the file is longer.
     fn bytes(&self, path: &str, limit: usize) -> Seen<Vec<u8>>;
@@ -134,15 +135,25 @@ pub trait Source {
     /// `lstat`.
     fn stat(&self, path: &str) -> Seen<Stat>;
     /// Opens for reading and writing and closes at once: `ok` or an errno.
-    fn open(&self, path: &str) -> Seen<String>;
+    fn open(&self, _path: &str) -> Seen<String> {
+        Seen::default()
+    }
     /// `access(2)` for reading and writing, with effective ids: `ok` or an errno.
-    fn access(&self, path: &str) -> Seen<String>;
+    fn access(&self, _path: &str) -> Seen<String> {
+        Seen::default()
+    }
     /// The access list as `getfacl` writes it; `Absent` where there is none.
-    fn acl(&self, path: &str) -> Seen<Vec<String>>;
+    fn acl(&self, _path: &str) -> Seen<Vec<String>> {
+        Seen::default()
+    }
     /// What a module file says of itself.
-    fn modinfo(&self, path: &str) -> Seen<ModInfo>;
+    fn modinfo(&self, _path: &str) -> Seen<ModInfo> {
+        Seen::default()
+    }
     /// What an ELF file says of itself.
-    fn elf(&self, path: &str) -> Seen<Elf>;
+    fn elf(&self, _path: &str) -> Seen<Elf> {
+        Seen::default()
+    }
     /// `/etc/ld.so.cache` as lines, and whether these are all.
     fn loader_cache(&self) -> Seen<(String, bool)> {
         self.bytes(loader_cache::PATH, loader_cache::LIMIT)
@@ -155,15 +166,25 @@ pub trait Source {
         Seen::default()
     }
     /// A variable of the environment.
-    fn env(&self, name: &str) -> Seen<String>;
+    fn env(&self, _name: &str) -> Seen<String> {
+        Seen::default()
+    }
     /// The ids of this process.
-    fn user(&self) -> Seen<ProcessUser>;
+    fn user(&self) -> Seen<ProcessUser> {
+        Seen::default()
+    }
     /// What `uname` says.
-    fn system(&self) -> Seen<System>;
+    fn system(&self) -> Seen<System> {
+        Seen::default()
+    }
     /// When the machine was looked at, RFC 3339. None: a folder cannot tell.
-    fn clock(&self) -> Option<String>;
+    fn clock(&self) -> Option<String> {
+        None
+    }
     /// A recorded answer of a library, as JSON. `Unasked` where the library itself has to be asked.
-    fn answer(&self, library: &str) -> Seen<serde_json::Value>;
+    fn answer(&self, _library: &str) -> Seen<serde_json::Value> {
+        Seen::default()
+    }
     /// The messages in `/dev/kmsg`, in its own form, and whether none was lost.
     fn kmsg(&self) -> Seen<(String, bool)> {
         Seen::default()

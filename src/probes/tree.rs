@@ -1,11 +1,8 @@
 //! A machine in memory for the tests of probes: files and links by path, and a list of what was asked.
 
-use crate::facts::environment::ProcessUser;
-use crate::facts::module_files::ModInfo;
-use crate::facts::software::Elf;
 use crate::facts::{Failure, Seen};
 use crate::host::redact::Redactor;
-use crate::host::{Host, Listing, Options, Source, Stat, System};
+use crate::host::{Host, Listing, Options, Source, Stat};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -269,35 +266,5 @@ impl Source for Tree {
                 ..Stat::default()
             }
         })
-    }
-    fn open(&self, _: &str) -> Seen<String> {
-        Seen::default()
-    }
-    fn access(&self, _: &str) -> Seen<String> {
-        Seen::default()
-    }
-    fn acl(&self, _: &str) -> Seen<Vec<String>> {
-        Seen::default()
-    }
-    fn modinfo(&self, _: &str) -> Seen<ModInfo> {
-        Seen::default()
-    }
-    fn elf(&self, _: &str) -> Seen<Elf> {
-        Seen::default()
-    }
-    fn env(&self, _: &str) -> Seen<String> {
-        Seen::default()
-    }
-    fn user(&self) -> Seen<ProcessUser> {
-        Seen::default()
-    }
-    fn system(&self) -> Seen<System> {
-        Seen::default()
-    }
-    fn clock(&self) -> Option<String> {
-        None
-    }
-    fn answer(&self, _: &str) -> Seen<serde_json::Value> {
-        Seen::default()
     }
 }

@@ -2,10 +2,7 @@
 
 use super::rfc3339;
 use crate::facts::Seen;
-use crate::facts::environment::ProcessUser;
-use crate::facts::module_files::ModInfo;
-use crate::facts::software::Elf;
-use crate::host::{Listing, Source, Stat, System};
+use crate::host::{Listing, Source, Stat};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -52,35 +49,8 @@ macro_rules! answers_nothing {
             fn stat(&self, _path: &str) -> Seen<Stat> {
                 Seen::default()
             }
-            fn open(&self, _path: &str) -> Seen<String> {
-                Seen::default()
-            }
-            fn access(&self, _path: &str) -> Seen<String> {
-                Seen::default()
-            }
-            fn acl(&self, _path: &str) -> Seen<Vec<String>> {
-                Seen::default()
-            }
-            fn modinfo(&self, _path: &str) -> Seen<ModInfo> {
-                Seen::default()
-            }
-            fn elf(&self, _path: &str) -> Seen<Elf> {
-                Seen::default()
-            }
-            fn env(&self, _name: &str) -> Seen<String> {
-                Seen::default()
-            }
-            fn user(&self) -> Seen<ProcessUser> {
-                Seen::default()
-            }
-            fn system(&self) -> Seen<System> {
-                Seen::default()
-            }
             fn clock(&self) -> Option<String> {
                 $clock
-            }
-            fn answer(&self, _library: &str) -> Seen<serde_json::Value> {
-                Seen::default()
             }
         }
     };

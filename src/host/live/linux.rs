@@ -370,10 +370,6 @@ impl Source for Live {
         rfc3339(SystemTime::now())
     }
 
-    fn answer(&self, _library: &str) -> Seen<serde_json::Value> {
-        Seen::Unasked(Why::NotCaptured)
-    }
-
     fn kmsg(&self) -> Seen<(String, bool)> {
         match log::kmsg(&self.tree.files) {
             Ok(messages) => Seen::Got(messages),
@@ -417,44 +413,12 @@ impl Source for Root {
         self.tree.stat(path)
     }
 
-    fn open(&self, _path: &str) -> Seen<String> {
-        Seen::Unasked(Why::NotCaptured)
-    }
-
-    fn access(&self, _path: &str) -> Seen<String> {
-        Seen::Unasked(Why::NotCaptured)
-    }
-
-    fn acl(&self, _path: &str) -> Seen<Vec<String>> {
-        Seen::Unasked(Why::NotCaptured)
-    }
-
     fn modinfo(&self, path: &str) -> Seen<ModInfo> {
         self.tree.modinfo(path)
     }
 
     fn elf(&self, path: &str) -> Seen<Elf> {
         self.tree.elf(path)
-    }
-
-    fn env(&self, _name: &str) -> Seen<String> {
-        Seen::Unasked(Why::NotCaptured)
-    }
-
-    fn user(&self) -> Seen<ProcessUser> {
-        Seen::Unasked(Why::NotCaptured)
-    }
-
-    fn system(&self) -> Seen<System> {
-        Seen::Unasked(Why::NotCaptured)
-    }
-
-    fn clock(&self) -> Option<String> {
-        None
-    }
-
-    fn answer(&self, _library: &str) -> Seen<serde_json::Value> {
-        Seen::Unasked(Why::NotCaptured)
     }
 }
 
