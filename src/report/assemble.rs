@@ -163,22 +163,20 @@ fn user(facts: &Facts) -> Option<String> {
 }
 
 fn gpu_row(gpu: &Gpu, view: &View, orders: &Orders) -> GpuRow {
-    let module_version = |name: &str| {
-        view.module(name)
-            .got()
-            .and_then(|module| module.version.got())
-    };
-    let driver_version = match gpu.driver.got().map(String::as_str) {
-        Some("nvidia") => module_version("nvidia").or_else(|| {
-            let proc = view.facts.nvidia_proc.got()?;
-            proc.version.got()
-        }),
+    let driver_version: Option<String> = match gpu.driver.got().map(String::as_str) {
+        Some("nvidia") => view
+            .nvidia_loaded_version()
+            .into_got()
+            .map(|(version, _)| version.to_owned()),
         Some("dxgkrnl") => view
             .facts
             .nvml
             .got()
-            .and_then(|nvml| nvml.driver_version.got()),
-        Some("amdgpu") => module_version("amdgpu"),
+            .and_then(|nvml| nvml.driver_version.got().cloned()),
+        Some("amdgpu") => view
+            .module("amdgpu")
+            .got()
+            .and_then(|module| module.version.got().cloned()),
         _ => None,
     };
     GpuRow {
@@ -196,7 +194,7 @@ fn gpu_row(gpu: &Gpu, view: &View, orders: &Orders) -> GpuRow {
             Seen::Absent => Some("none".to_owned()),
             _ => None,
         },
-        driver_version: driver_version.cloned(),
+        driver_version,
         flavour: gpu.flavour.clone(),
         integrated: gpu.integrated,
         asleep: gpu.asleep,

@@ -5,14 +5,14 @@
 
 use super::style::clean;
 use super::words::{
-    addresses, concerns, conditions, counted, driver_words, filled, gib, gpu_key, grouped, groups,
-    indexes, link_words, place_of, safe, stack_words, subject_words, subjects, system_words,
-    title_of,
+    addresses, commands, conditions, confidence, counted, driver_words, explained, filled, gib,
+    gpu_key, groups, indexes, link_words, no_gpu_words, not_judged, place_of, safe, severity,
+    stack_words, stacks, state, subject_words, subjects, system_words, title, title_of,
+    verdict_words,
 };
-use super::{FindingRow, GpuRow, Report};
-use crate::finding::Severity;
+use super::{FindingRow, Report};
+use crate::finding::{Evidence, Severity};
 use crate::readiness::State;
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,31 +53,17 @@ fn verdict(report: &Report) -> String {
         inline(&system_words(&report.host))
     );
     if report.gpus.is_empty() {
-        let none = if report.gpus_whole {
-            "No GPU was found on this machine"
-        } else {
-            "Which GPUs are here could not be told"
-        };
         let hint = filled(&report.hint).map_or(String::new(), |hint| format!("; {hint}"));
-        let _ = writeln!(text, "{none}{}\n", inline(&hint));
+        let words = format!("{}{hint}", no_gpu_words(report));
+        let _ = writeln!(text, "{}\n", inline(&words));
     }
-    let mut stacks: Vec<_> = report
-        .readiness
-        .iter()
-        .filter(|row| concerns(report, row))
-        .collect();
-    stacks.sort_by_key(|row| match row.state {
-        State::Broken => 0,
-        State::Partial => 1,
-        State::Ready | State::NotSetUp | State::Unknown => 2,
-    });
-    let rows: Vec<Vec<String>> = stacks
-        .iter()
+    if let Some(words) = not_judged(report) {
+        let _ = writeln!(text, "{words}\n");
+    }
+    let rows: Vec<Vec<String>> = stacks(report)
+        .into_iter()
         .map(|row| {
-            let (name, state, mut because) = stack_words(report, row);
-            if let (State::Broken, Some(link)) = (row.state, row.broken_at) {
-                let _ = write!(because, " (breaks at: {})", link.name());
-            }
+            let (name, state, because) = stack_words(report, row);
             let state = match row.state {
                 State::Broken | State::Partial => format!("**{}**", inline(&state)),
                 _ => inline(&state),
@@ -89,95 +75,69 @@ fn verdict(report: &Report) -> String {
 }
 
 fn findings(report: &Report) -> String {
-    let groups = groups(report);
-    if groups.is_empty() {
-        return "No finding.\n\n".to_owned();
-    }
     let mut text = String::new();
-    for (number, group) in groups.iter().enumerate() {
+    for (number, group) in groups(report).iter().enumerate() {
         finding(report, number + 1, group, &mut text);
     }
-    text
+    text + &format!("{}\n\n", inline(&verdict_words(report)))
 }
 
 fn finding(report: &Report, number: usize, group: &[&FindingRow], text: &mut String) {
     let first = group[0];
-    let mut title = safe(&first.title);
-    if group.len() > 1 && gpu_key(&first.subject).is_some_and(|key| first.title.contains(key)) {
-        let _ = write!(title, " (and {})", counted(group.len() - 1, "more GPU"));
-    }
-    let _ = writeln!(
-        text,
-        "### {number}. {}: {}\n",
-        severity(first.severity),
-        inline(&title)
-    );
-    let likely = match first.confidence {
-        crate::finding::Confidence::Likely => ", likely",
-        crate::finding::Confidence::Certain => "",
-    };
     let cause = filled(&first.cause).map_or(String::new(), |cause| format!(" ({cause})"));
     let _ = writeln!(
         text,
-        "{}{}, {}{likely}\n",
+        "### {number}. {}: {}\n\n{}{}, {}{}\n",
+        severity(first.severity),
+        inline(&title(group)),
         code(&first.check),
         inline(&cause),
-        inline(&subjects(report, group, true))
+        inline(&subjects(report, group, true)),
+        confidence(first.confidence)
     );
     for seen in &first.evidence {
-        let says = safe(seen.says.trim());
-        let says = if says.is_empty() {
-            "empty".to_owned()
-        } else {
-            says
-        };
-        if seen.source.trim().is_empty() {
-            let _ = writeln!(text, "- seen: {}", inline(&says));
-        } else {
-            let _ = writeln!(
-                text,
-                "- seen: {}: {}",
-                code(seen.source.trim()),
-                inline(&says)
-            );
-        }
-    }
-    if group.len() > 1 && !first.evidence.is_empty() {
-        let others = counted(group.len() - 1, "other");
-        let _ = writeln!(
-            text,
-            "  (of {}; likewise the {others})",
-            inline(&subject_words(&first.subject))
-        );
+        let _ = writeln!(text, "- seen: {}", evidence(seen));
     }
     if !first.why.trim().is_empty() {
         let _ = writeln!(text, "- why: {}", inline(&safe(first.why.trim())));
     }
     fixes(group, text);
-    for rows in grouped(&first.folded, |row| (row.check.clone(), row.was.clone())) {
-        let row = rows[0];
-        let times = if rows.len() > 1 {
-            format!(" ({} times)", rows.len())
-        } else {
-            String::new()
-        };
-        let untold = if row.was == "cannot_tell" {
-            ": cannot be told"
-        } else {
-            ""
-        };
-        let _ = writeln!(
-            text,
-            "- explains: {}{times}{untold}: {}",
-            code(&row.check),
-            inline(&safe(row.says.trim()))
-        );
+    let (lines, unanswered) = explained(group, false);
+    for (check, says) in lines {
+        let _ = writeln!(text, "- explains: {}{}", code(&check), inline(&says));
+    }
+    if unanswered > 0 {
+        let have = if unanswered == 1 { "has" } else { "have" };
+        let questions = counted(unanswered, "question");
+        let _ = writeln!(text, "- explains: why {questions} {have} no answer");
     }
     text.push('\n');
+    // What is said above was seen of the first; of the others it may differ.
+    let others: Vec<Vec<String>> = group
+        .iter()
+        .skip(1)
+        .flat_map(|row| {
+            let about = inline(&subject_words(&row.subject));
+            let seen = row.evidence.iter();
+            seen.map(move |seen| vec![about.clone(), evidence(seen)])
+        })
+        .collect();
+    folded("Seen of the others", &["about", "seen"], &others, text);
+}
+
+fn evidence(seen: &Evidence) -> String {
+    let source = code(seen.source.trim());
+    let says = inline(&safe(seen.says.trim()));
+    match (source.is_empty(), says.is_empty()) {
+        (false, false) => format!("{source}: {says}"),
+        (false, true) => format!("{source}: empty"),
+        (true, _) => says,
+    }
 }
 
 fn fixes(group: &[&FindingRow], text: &mut String) {
     let first = group[0];
+    // A note without a fix needs none.
     if first.fixes.is_empty() && first.severity > Severity::Note {
         text.push_str("- fix: no fix is known\n");
     }
@@ -189,20 +149,9 @@ fn fixes(group: &[&FindingRow], text: &mut String) {
         } else {
             format!(" ({conditions})")
         };
-        let _ = writeln!(
-            text,
-            "- {label}: {}{}",
-            inline(&safe(fix.words.trim())),
-            inline(&conditions)
-        );
-        let mut said = BTreeSet::new();
-        let commands: Vec<String> = group
-            .iter()
-            .flat_map(|row| row.fixes.get(position))
-            .flat_map(|fix| &fix.commands)
-            .map(|command| clean(command.trim()))
-            .filter(|command| said.insert(command.clone()))
-            .collect();
+        let words = inline(&safe(fix.words.trim()));
+        let _ = writeln!(text, "- {label}: {words}{}", inline(&conditions));
+        let commands = commands(group, position);
         if !commands.is_empty() {
             let fence = "`".repeat(longest_run(&commands.join("\n")).max(2) + 1);
             let _ = writeln!(text, "\n  {fence}sh");
@@ -212,39 +161,33 @@ fn fixes(group: &[&FindingRow], text: &mut String) {
             let _ = writeln!(text, "  {fence}\n");
         }
         if !fix.confirm.trim().is_empty() {
-            let _ = writeln!(text, "  to check: {}", inline(&safe(fix.confirm.trim())));
+            let _ = writeln!(text, "  - to check: {}", inline(&safe(fix.confirm.trim())));
         }
     }
 }
 
 fn gpus(report: &Report) -> String {
     let mut text = String::new();
-    let kind = |gpu: &GpuRow| {
-        let memory = gpu.memory_bytes.filter(|bytes| *bytes > 0).map(gib);
-        let link = gpu.link.as_ref().and_then(link_words);
-        vec![
-            inline(&title_of(gpu)),
-            inline(&filled(&gpu.target).unwrap_or_default()),
-            inline(&memory.unwrap_or_default()),
-            inline(&driver_words(gpu)),
-            inline(&link.unwrap_or_default()),
-        ]
-    };
     let rows: Vec<Vec<String>> = report
         .gpus
         .iter()
         .map(|gpu| {
-            let mut row = vec![inline(&place_of(gpu))];
-            row.extend(kind(gpu));
-            let mut notes = indexes(gpu);
-            if gpu.asleep == Some(true) {
-                notes.push("asleep".to_owned());
-            }
-            if gpu.passed_in == Some(false) {
-                notes.push("not passed in".to_owned());
-            }
-            row.push(inline(&notes.join(", ")));
-            row
+            let memory = gpu.memory_bytes.filter(|bytes| *bytes > 0).map(gib);
+            let link = gpu.link.as_ref().and_then(link_words);
+            let mut known_as = indexes(gpu);
+            // How it is driven has a column of its own.
+            known_as.extend(state(gpu).into_iter().skip(1));
+            [
+                place_of(gpu),
+                title_of(gpu),
+                filled(&gpu.target).unwrap_or_default(),
+                memory.unwrap_or_default(),
+                driver_words(gpu),
+                link.unwrap_or_default(),
+                known_as.join(", "),
+            ]
+            .map(|text| inline(&text))
+            .into()
         })
         .collect();
     if !rows.is_empty() {
@@ -253,6 +196,9 @@ fn gpus(report: &Report) -> String {
             "address", "GPU", "target", "memory", "driver", "link", "known as",
         ];
         text.push_str(&table(&heads, &rows));
+    }
+    if !report.gpus_whole && !report.gpus.is_empty() {
+        text.push_str("There may be more GPUs: not all of the PCI bus could be looked at\n\n");
     }
     for device in &report.not_gpus {
         let name = filled(&device.name).or_else(|| filled(&device.id));
@@ -285,6 +231,9 @@ fn versions(report: &Report) -> String {
     for row in &report.versions {
         let version = filled(&row.version).unwrap_or_else(|| "not known".to_owned());
         rows.push(vec![inline(&row.what), inline(&version), code(&row.source)]);
+    }
+    if rows.is_empty() {
+        return String::new();
     }
     format!(
         "### Versions\n\n{}",
@@ -326,18 +275,8 @@ fn details(report: &Report, took: &[(String, Duration)]) -> String {
         .collect();
     folded("Sources", &["source", "took"], &took, &mut text);
     let clock = filled(&report.clock).map_or(String::new(), |clock| format!(", {clock}"));
-    let counts = &report.counts;
-    let _ = writeln!(
-        text,
-        "{}, {}, {}; {} could not be told. Source: {}{}; tables of {}",
-        counted(counts.errors as usize, "error"),
-        counted(counts.warnings as usize, "warning"),
-        counted(counts.notes as usize, "note"),
-        counts.cannot_tell,
-        inline(&report.origin),
-        inline(&clock),
-        inline(&report.tables)
-    );
+    let source = format!("{}{clock}; tables of {}", report.origin, report.tables);
+    let _ = writeln!(text, "Source: {}", inline(&source));
     text
 }
 
@@ -346,14 +285,6 @@ fn about(report: &Report, subject: &str) -> String {
     match gpu_key(subject) {
         Some(key) => addresses(report, &[key], true),
         None => subject_words(subject),
-    }
-}
-
-fn severity(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
     }
 }
 
@@ -461,11 +392,15 @@ fn escaped(text: &str) -> String {
                 result += "<!-- -->";
             }
             '~' => result += "\\~<!-- -->",
+            // What looks like an address of the web, or like `GH-12`, becomes a link.
+            ':' if next == '/' => result += ":<!-- -->",
+            '.' if result.to_ascii_lowercase().ends_with("www") => result += "<!-- -->.",
+            '-' if result.ends_with("GH") => result += "<!-- -->-",
             _ => result.push(character),
         }
         before = character;
     }
-    // A line that starts so would be a heading, a list, a quotation or a fence.
+    // At the beginning of a line it would be a heading, a list, a quotation or a fence.
     match result.chars().next() {
         Some('#' | '+' | '-' | '=') => format!("\\{result}"),
         _ => result,
@@ -486,6 +421,9 @@ mod tests {
             ("ask @octocat", "ask @<!-- -->octocat"),
             ("see #12", "see #<!-- -->12"),
             ("# head", "\\# head"),
+            ("https://a.example", "https:<!-- -->//a.example"),
+            ("see WWW.a.example", "see WWW<!-- -->.a.example"),
+            ("GH-12", "GH<!-- -->-12"),
             ("&amp;", "&amp;<!-- -->amp;"),
             ("**b**", "\\*\\*b\\*\\*"),
             ("run `a b*` now", "run `a b*` now"),

@@ -12,10 +12,10 @@ mod tests;
 
 use super::style::{Style, Verbosity, clean};
 use super::words::{
-    addresses, concerns, counted, filled, gib, gpu_key, grouped, groups, safe, stack_words,
-    subject_words, system_words,
+    addresses, counted, filled, gib, gpu_key, grouped, is_broken, no_gpu_words, not_judged,
+    nothing_told, safe, stack_words, stacks, subject_words, system_words, verdict_words,
 };
-use super::{Counts, Report, UntoldRow, VerdictRow};
+use super::{Report, UntoldRow, VerdictRow};
 use crate::finding::Severity;
 use crate::readiness::{Readiness, State};
 use findings::findings;
@@ -136,44 +136,26 @@ fn verdict(report: &Report, page: &mut Page) {
     if report.gpus.is_empty() {
         no_gpu(report, page);
     }
-    let mut stacks: Vec<&Readiness> = report
-        .readiness
-        .iter()
-        .filter(|readiness| concerns(report, readiness))
-        .collect();
-    stacks.sort_by_key(|readiness| match readiness.state {
-        State::Broken => 0,
-        State::Partial => 1,
-        State::Ready | State::NotSetUp | State::Unknown => 2,
-    });
-    for readiness in &stacks {
+    for readiness in stacks(report) {
         stack_line(report, readiness, page);
     }
-    if stacks.is_empty() && !report.gpus.is_empty() {
-        let (sign, text) = if report.findings.is_empty() {
-            (Sign::Unknown, "No compute stack was judged")
+    if let Some(text) = not_judged(report) {
+        let sign = if report.findings.is_empty() {
+            Sign::Unknown
         } else {
-            (
-                Sign::Bad,
-                "No compute stack was judged; see the findings below",
-            )
+            Sign::Bad
         };
         sign_line(sign, text, page);
     }
 }
 
 fn no_gpu(report: &Report, page: &mut Page) {
-    if report.gpus_whole {
-        sign_line(Sign::None, "No GPU was found on this machine", page);
+    let sign = if report.gpus_whole {
+        Sign::None
     } else {
-        let why = report
-            .untold
-            .iter()
-            .find(|row| row.what == "which GPUs are here")
-            .map_or(String::new(), |row| format!(": {}", safe(&row.why)));
-        let text = format!("Which GPUs are here could not be told{why}");
-        sign_line(Sign::Unknown, &text, page);
-    }
+        Sign::Unknown
+    };
+    sign_line(sign, &no_gpu_words(report), page);
     if let Some(hint) = filled(&report.hint) {
         let painted = page.style.note("hint:");
         page.hang(3, ("hint:", &painted), 3, &hint, str::to_owned);
@@ -192,9 +174,6 @@ fn stack_line(report: &Report, readiness: &Readiness, page: &mut Page) {
     let mut text = format!("{name}: {state}");
     if !because.is_empty() {
         text += &format!(" - {because}");
-    }
-    if let (State::Broken, Some(link)) = (readiness.state, readiness.broken_at) {
-        text += &format!(" (breaks at: {})", link.name());
     }
     sign_line(sign, &text, page);
 }
@@ -437,7 +416,15 @@ fn durations(took: &[(String, Duration)], page: &mut Page) {
 
 fn footer(report: &Report, verbosity: Verbosity, page: &mut Page) {
     let counts = &report.counts;
-    let (sign, verdict) = verdict_words(report);
+    let contradicts = report.findings.is_empty() && is_broken(report);
+    let sign = match (counts.errors, counts.warnings) {
+        (1.., _) => Sign::Bad,
+        _ if contradicts => Sign::Bad,
+        (0, 1..) => Sign::Warning,
+        (0, 0) if nothing_told(report) => Sign::Unknown,
+        (0, 0) => Sign::Good,
+    };
+    let verdict = verdict_words(report);
     let mut rest = Vec::new();
     for (number, words) in [
         (counts.fine, "fine"),
@@ -462,49 +449,4 @@ fn footer(report: &Report, verbosity: Verbosity, page: &mut Page) {
         page.verbatim(3, &format!("More on a finding: `gpucheck explain {check}`"));
         page.verbatim(3, "For a ticket: `gpucheck capture --output machine.txt`");
     }
-}
-
-fn verdict_words(report: &Report) -> (Sign, String) {
-    let Counts {
-        errors, warnings, ..
-    } = report.counts;
-    let printed = groups(report);
-    let mut found = Vec::new();
-    for (severity, one) in [
-        (Severity::Error, "error"),
-        (Severity::Warning, "warning"),
-        (Severity::Note, "note"),
-    ] {
-        let number = printed.iter().filter(|group| group[0].severity == severity);
-        match number.count() {
-            0 => {}
-            number => found.push(counted(number, one)),
-        }
-    }
-    let sign = match (errors, warnings) {
-        (1.., _) => Sign::Bad,
-        (0, 1..) => Sign::Warning,
-        (0, 0) if nothing_told(report) => Sign::Unknown,
-        (0, 0) => Sign::Good,
-    };
-    let broken = |readiness: &Readiness| readiness.state == State::Broken;
-    if found.is_empty() && report.readiness.iter().any(broken) {
-        let text = "No finding is shown, and yet not every stack is ready";
-        (Sign::Bad, text.to_owned())
-    } else if found.is_empty() && nothing_told(report) {
-        (
-            sign,
-            "Nothing wrong was found, but too little could be looked at".to_owned(),
-        )
-    } else if found.is_empty() {
-        (sign, "Nothing wrong was found".to_owned())
-    } else {
-        (sign, found.join(", "))
-    }
-}
-
-/// Silence is no praise: nothing was fine, or nobody knows what is here.
-fn nothing_told(report: &Report) -> bool {
-    let counts = &report.counts;
-    (counts.fine == 0 && counts.cannot_tell > 0) || (report.gpus.is_empty() && !report.gpus_whole)
 }

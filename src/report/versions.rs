@@ -1,8 +1,6 @@
 //! The versions that a maintainer asks for first, each with where it was read.
 
 use super::VersionRow;
-use crate::facts::Seen;
-use crate::facts::software::Library;
 use crate::view::{Stack, View};
 
 /// Libraries whose file name carries the version of what they belong to.
@@ -25,21 +23,20 @@ pub(super) fn versions(view: &View) -> Vec<VersionRow> {
             source,
         });
     };
-    for (module, what) in [
-        ("nvidia", "NVIDIA kernel module"),
-        ("amdgpu", "amdgpu kernel module"),
-    ] {
-        if let Some(version) = view
-            .module(module)
-            .got()
-            .and_then(|module| module.version.got())
-        {
-            add(
-                what,
-                Some(version.clone()),
-                format!("/sys/module/{module}/version"),
-            );
-        }
+    if let Some((version, source)) = view.nvidia_loaded_version().got() {
+        add(
+            "NVIDIA kernel module",
+            Some((*version).to_owned()),
+            (*source).to_owned(),
+        );
+    }
+    if let Some(version) = view
+        .module("amdgpu")
+        .got()
+        .and_then(|module| module.version.got())
+    {
+        let source = "/sys/module/amdgpu/version".to_owned();
+        add("amdgpu kernel module", Some(version.clone()), source);
     }
     if let Some(nvml) = view.facts.nvml.got()
         && let Some(version) = nvml.driver_version.got()
@@ -70,13 +67,15 @@ pub(super) fn versions(view: &View) -> Vec<VersionRow> {
         if view.gpus_of(*stack).next().is_none() {
             continue;
         }
-        for library in view
-            .library(name)
-            .got()
-            .into_iter()
-            .flat_map(|files| files.iter())
-        {
-            add(name, suffix(library), library.path.clone());
+        let files = view.library(name);
+        // One file is found under several names.
+        let mut targets = Vec::new();
+        for library in files.got().into_iter().flat_map(|files| files.iter()) {
+            if !targets.contains(&&library.target) || library.target.is_unknown() {
+                targets.push(&library.target);
+                let version = view.library_version(library).map(str::to_owned);
+                add(name, version, library.path.clone());
+            }
         }
     }
     let software = view.facts.software.got();
@@ -99,13 +98,4 @@ pub(super) fn versions(view: &View) -> Vec<VersionRow> {
         add("ROCm", install.version.got().cloned(), source);
     }
     rows
-}
-
-/// `580.95.05` of `libcuda.so.580.95.05`. None: the name has no version but that of the interface.
-fn suffix(library: &Library) -> Option<String> {
-    let Seen::Got(target) = &library.target else {
-        return None;
-    };
-    let (_, version) = target.rsplit_once(".so.")?;
-    version.contains('.').then(|| version.to_owned())
 }

@@ -2,10 +2,11 @@
 //! the machine leaves here without characters that could steer a terminal.
 
 use super::style::clean;
-use super::{FindingRow, GpuRow, HostLine, LinkRow, Report};
+use super::{FindingRow, FoldedRow, GpuRow, HostLine, LinkRow, Report};
+use crate::finding::{Confidence, Severity};
 use crate::fix::{Fix, Risk};
 use crate::readiness::{Readiness, State};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest piece of evidence that is shown whole, in characters. What is longer is no attribute but a whole file.
 const LONGEST: usize = 480;
@@ -384,10 +385,13 @@ pub(super) fn stack_words(report: &Report, readiness: &Readiness) -> (String, St
         State::NotSetUp => "not set up".to_owned(),
         State::Unknown => "unknown".to_owned(),
     };
-    let because = match readiness.state {
+    let mut because = match readiness.state {
         State::Ready => String::new(),
         _ => safe(readiness.because.trim()),
     };
+    if let (State::Broken, Some(link)) = (readiness.state, readiness.broken_at) {
+        because += &format!(" (breaks at: {})", link.name());
+    }
     (stack_name(&readiness.stack), state, because)
 }
 
@@ -408,4 +412,143 @@ pub(super) fn system_words(host: &HostLine) -> String {
         },
     };
     format!("{system}{machine}{place}")
+}
+
+/// The stacks that deserve a line, what is broken first.
+pub(super) fn stacks(report: &Report) -> Vec<&Readiness> {
+    let mut stacks: Vec<&Readiness> = report
+        .readiness
+        .iter()
+        .filter(|readiness| concerns(report, readiness))
+        .collect();
+    stacks.sort_by_key(|readiness| match readiness.state {
+        State::Broken => 0,
+        State::Partial => 1,
+        State::Ready | State::NotSetUp | State::Unknown => 2,
+    });
+    stacks
+}
+
+/// Why no stack has a line, where there are GPUs.
+pub(super) fn not_judged(report: &Report) -> Option<&'static str> {
+    if !stacks(report).is_empty() || report.gpus.is_empty() {
+        None
+    } else if report.findings.is_empty() {
+        Some("No compute stack was judged")
+    } else {
+        Some("No compute stack was judged; see the findings below")
+    }
+}
+
+/// That no GPU was found, or why that is not known.
+pub(super) fn no_gpu_words(report: &Report) -> String {
+    if report.gpus_whole {
+        return "No GPU was found on this machine".to_owned();
+    }
+    let row = report
+        .untold
+        .iter()
+        .find(|row| row.what == "which GPUs are here");
+    let why = row.map_or(String::new(), |row| format!(": {}", safe(&row.why)));
+    format!("Which GPUs are here could not be told{why}")
+}
+
+/// Some stack cannot work.
+pub(super) fn is_broken(report: &Report) -> bool {
+    let mut states = report.readiness.iter().map(|row| row.state);
+    states.any(|state| state == State::Broken)
+}
+
+/// The findings in numbers, as they are printed; without one, what that is worth.
+pub(super) fn verdict_words(report: &Report) -> String {
+    let printed = groups(report);
+    let mut found = Vec::new();
+    for wanted in [Severity::Error, Severity::Warning, Severity::Note] {
+        let number = printed.iter().filter(|group| group[0].severity == wanted);
+        match number.count() {
+            0 => {}
+            number => found.push(counted(number, severity(wanted))),
+        }
+    }
+    if !found.is_empty() {
+        found.join(", ")
+    } else if is_broken(report) {
+        "No finding is shown, and yet not every stack is ready".to_owned()
+    } else if nothing_told(report) {
+        "Nothing wrong was found, but too little could be looked at".to_owned()
+    } else {
+        "Nothing wrong was found".to_owned()
+    }
+}
+
+/// Silence is no praise: nothing was fine, or nobody knows what is here.
+pub(super) fn nothing_told(report: &Report) -> bool {
+    let counts = &report.counts;
+    (counts.fine == 0 && counts.cannot_tell > 0) || (report.gpus.is_empty() && !report.gpus_whole)
+}
+
+/// The severity in a word.
+pub(super) fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
+}
+
+/// What is said behind the subject of a finding that is not certain.
+pub(super) fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Likely => ", likely",
+        Confidence::Certain => "",
+    }
+}
+
+/// The title of a finding that may be that of several GPUs.
+pub(super) fn title(group: &[&FindingRow]) -> String {
+    let first = group[0];
+    let title = safe(&first.title);
+    if group.len() > 1 && gpu_key(&first.subject).is_some_and(|key| first.title.contains(key)) {
+        return format!("{title} (and {})", counted(group.len() - 1, "more GPU"));
+    }
+    title
+}
+
+/// The commands of a fix. Each GPU of a merged finding may need one of its own; what is common is said once.
+pub(super) fn commands(group: &[&FindingRow], position: usize) -> Vec<String> {
+    let mut said = BTreeSet::new();
+    group
+        .iter()
+        .flat_map(|row| row.fixes.get(position))
+        .flat_map(|fix| &fix.commands)
+        .map(|command| clean(command.trim()))
+        .filter(|command| said.insert(command.clone()))
+        .collect()
+}
+
+/// What a finding explains, each as the name of a check and what it said, the same of several subjects once; and how many
+/// questions have no answer because of it, which are only told where all is.
+pub(super) fn explained(group: &[&FindingRow], all: bool) -> (Vec<(String, String)>, usize) {
+    let (told, unanswered): (Vec<_>, Vec<_>) = group
+        .iter()
+        .flat_map(|root| root.folded.iter().map(move |row| (*root, row)))
+        .partition(|(_, row): &(&FindingRow, &FoldedRow)| all || row.was != "cannot_tell");
+    let same = |(root, row): &(&FindingRow, &FoldedRow)| {
+        let key = gpu_key(&row.subject).or(gpu_key(&root.subject));
+        let says = key.map_or_else(|| row.says.clone(), |key| neutral(&row.says, key));
+        (row.check.clone(), row.was.clone(), says)
+    };
+    let lines = grouped(&told, same).into_iter().map(|lines| {
+        let row = lines[0].1;
+        let mut says = String::new();
+        if lines.len() > 1 {
+            says += &format!(" ({} times)", lines.len());
+        }
+        if row.was == "cannot_tell" {
+            says += ": cannot be told";
+        }
+        says += &format!(": {}", safe(row.says.trim()));
+        (clean(&row.check), says)
+    });
+    (lines.collect(), unanswered.len())
 }

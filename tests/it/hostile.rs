@@ -366,7 +366,7 @@ fn nothing_steers_the_terminal() {
     let nobody = run(gpucheck().args(["--root", &path, "--user", ESCAPE])).sound("a user");
     assert_eq!(nobody.status, Some(2), "{}", nobody.stderr);
     assert_plain(nobody.stderr.as_bytes(), "stderr");
-    for arguments in [&["-q"][..], &[], &["--quick"]] {
+    for arguments in [&["-q"][..], &[], &["--quick"], &["--format", "markdown"]] {
         let run = run(gpucheck()
             .args(["--root", &path, "--color", "never"])
             .args(arguments))

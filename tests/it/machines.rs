@@ -154,6 +154,84 @@ fn judge_sources(finding: &FindingRow, judgement: &mut Judgement) {
     }
 }
 
+/// The report for a ticket says as much as the one for people, and holds together as Markdown.
+fn judge_markdown(machine: &Machine) -> Result<Judgement, String> {
+    let file = write(&machine.entries)?;
+    let report = |format: &str| {
+        let arguments = [
+            "--replay".into(),
+            file.0.clone().into(),
+            "--format".into(),
+            format.into(),
+        ];
+        program::run(&arguments).map(|output| output.stdout)
+    };
+    let (people, ticket) = (report("terminal")?, report("markdown")?);
+    let mut judgement = Judgement::default();
+    let severities = ["error", "warning", "note"];
+    // `1. error: TITLE`, behind `### ` in Markdown.
+    let findings = |text: &str, mark: &str| -> Vec<String> {
+        text.lines()
+            .filter_map(|line| line.strip_prefix(mark))
+            .filter_map(|line| {
+                let (number, rest) = line.split_once(". ")?;
+                let (severity, _) = rest.split_once(':')?;
+                let is_one = number.parse::<u32>().is_ok() && severities.contains(&severity);
+                is_one.then(|| format!("{number} {severity}"))
+            })
+            .collect()
+    };
+    let (shown, ticketed) = (findings(&people, ""), findings(&ticket, "### "));
+    if shown != ticketed {
+        judgement.fail(format!(
+            "people read {shown:?}, the ticket has {ticketed:?}"
+        ));
+    }
+    let counts: Vec<String> = severities
+        .iter()
+        .filter_map(|severity| {
+            let ends = ticketed.iter().filter(|line| line.ends_with(severity));
+            match ends.count() {
+                0 => None,
+                1 => Some(format!("1 {severity}")),
+                number => Some(format!("{number} {severity}s")),
+            }
+        })
+        .collect();
+    let is_count = |line: &str| match counts.is_empty() {
+        true => {
+            line.starts_with("Nothing wrong was found") || line.starts_with("No finding is shown")
+        }
+        false => line == counts.join(", "),
+    };
+    if !ticket.lines().any(is_count) {
+        judgement.fail(format!("the ticket does not count {counts:?}"));
+    }
+    let is_fence = |line: &&str| line.trim_start().starts_with("```");
+    if ticket.lines().filter(is_fence).count() % 2 != 0
+        || ticket.matches("<details>").count() != ticket.matches("</details>").count()
+    {
+        judgement.fail("a block does not end".to_owned());
+    }
+    let mut columns = 0;
+    for line in ticket.lines() {
+        let bars = line.matches('|').count() - line.matches("\\|").count();
+        if line.starts_with('|') && columns != 0 && bars != columns {
+            judgement.fail(format!(
+                "a row of {bars} bars in a table of {columns}: {line}"
+            ));
+        }
+        columns = if line.starts_with('|') { bars } else { 0 };
+    }
+    if ticket
+        .chars()
+        .any(|letter| letter.is_control() && letter != '\n')
+    {
+        judgement.fail("a control character".to_owned());
+    }
+    Ok(judgement)
+}
+
 fn judge_evidence(machine: &Machine, checks: &Checks) -> Result<Judgement, String> {
     let mut judgement = Judgement::default();
     let lines = evidence::decides(&machine.text)?;
@@ -219,6 +297,11 @@ fn judge_all(
                 })
         },
     );
+}
+
+#[test]
+fn a_ticket_says_what_people_read() {
+    judge_all("tickets", &cases(), judge_markdown);
 }
 
 #[test]

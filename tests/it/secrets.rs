@@ -130,12 +130,13 @@ fn cmdline() -> String {
     )
 }
 
-const WAYS: [&[&str]; 7] = [
+const WAYS: [&[&str]; 8] = [
     &[],
     &["-v"],
     &["-q"],
     &["--format", "json"],
     &["--format", "json", "--facts"],
+    &["--format", "markdown"],
     &["-v", "--color", "always"],
     &["capture"],
 ];
@@ -252,7 +253,11 @@ fn a_capture_may_be_captured_once_more() {
     let capture = run(gpucheck().args(["capture", "--root"]).arg(&tree.0)).good("capture");
     let folder = Folder::new();
     let machine = folder.write("machine.txt", &capture.stdout);
-    for way in [&["--format", "json", "--facts"][..], &["-v"]] {
+    for way in [
+        &["--format", "json", "--facts"][..],
+        &["--format", "markdown"],
+        &["-v"],
+    ] {
         let ran = run(gpucheck().args(way).arg("--replay").arg(&machine)).good("replay");
         assert_eq!(given_away(&ran), Vec::<String>::new());
     }

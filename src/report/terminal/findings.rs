@@ -1,13 +1,14 @@
 //! The findings: each with its evidence, reason and fixes, the same of several GPUs as one.
 
 use super::page::{INSET, LABEL, Page};
-use crate::finding::{Confidence, Severity};
+use crate::finding::Severity;
 use crate::report::style::clean;
 use crate::report::words::{
-    conditions, counted, gpu_key, grouped, groups, neutral, safe, subjects,
+    commands, conditions, confidence, counted, explained, gpu_key, groups, safe, severity,
+    subjects, title,
 };
-use crate::report::{FindingRow, FoldedRow, Report};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::report::{FindingRow, Report};
+use std::collections::BTreeMap;
 
 pub(super) fn findings(report: &Report, verbose: bool, page: &mut Page) {
     let mut shown = BTreeMap::new();
@@ -24,33 +25,21 @@ pub(super) fn findings(report: &Report, verbose: bool, page: &mut Page) {
 fn finding(report: &Report, number: usize, group: &[&FindingRow], verbose: bool, page: &mut Page) {
     let style = page.style;
     let first = group[0];
-    let severity = match first.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
-    };
-    let label = format!("{number}. {severity}:");
+    let label = format!("{number}. {}:", severity(first.severity));
     let painted = match first.severity {
         Severity::Error => style.error(&label),
         Severity::Warning => style.warning(&label),
         Severity::Note => style.note(&label),
     };
-    let mut title = safe(&first.title);
-    if group.len() > 1 && gpu_key(&first.subject).is_some_and(|key| first.title.contains(key)) {
-        title += &format!(" (and {})", counted(group.len() - 1, "more GPU"));
-    }
-    page.hang(0, (&label, &painted), INSET, &title, |line| {
+    page.hang(0, (&label, &painted), INSET, &title(group), |line| {
         style.bold(line)
     });
 
-    let likely = match first.confidence {
-        Confidence::Likely => ", likely",
-        Confidence::Certain => "",
-    };
     let about = format!(
-        "{}, {}{likely}",
+        "{}, {}{}",
         clean(&first.check),
-        subjects(report, group, verbose)
+        subjects(report, group, verbose),
+        confidence(first.confidence)
     );
     page.hang(INSET, ("", ""), INSET, &about, |line| style.dim(line));
     evidence(group, verbose, page);
@@ -111,15 +100,8 @@ fn fixes<'a>(
             (false, false) => format!("{words} ({conditions})"),
         };
         page.detail(label, &text);
-        // Each GPU of a merged finding may need a command of its own; what is common is said once.
-        let mut said = BTreeSet::new();
-        for row in group {
-            for command in row.fixes.get(position).map_or(&[][..], |fix| &fix.commands) {
-                let command = clean(command.trim());
-                if said.insert(command.clone()) {
-                    page.verbatim(INSET + LABEL + 2, &page.style.bold(&command));
-                }
-            }
+        for command in commands(group, position) {
+            page.verbatim(INSET + LABEL + 2, &page.style.bold(&command));
         }
         if !fix.confirm.trim().is_empty() {
             page.detail("check", &safe(fix.confirm.trim()));
@@ -130,32 +112,15 @@ fn fixes<'a>(
 /// One line for each finding that this one explains, the same of several subjects is said once; then how many questions have
 /// no answer because of it.
 fn folded(group: &[&FindingRow], verbose: bool, page: &mut Page) {
-    let (all, unanswered): (Vec<_>, Vec<_>) = group
-        .iter()
-        .flat_map(|root| root.folded.iter().map(move |row| (*root, row)))
-        .partition(|(_, row): &(&FindingRow, &FoldedRow)| verbose || row.was != "cannot_tell");
-    let same = |(root, row): &(&FindingRow, &FoldedRow)| {
-        let key = gpu_key(&row.subject).or(gpu_key(&root.subject));
-        let says = key.map_or_else(|| row.says.clone(), |key| neutral(&row.says, key));
-        (row.check.clone(), row.was.clone(), says)
-    };
+    let (lines, unanswered) = explained(group, verbose);
     let mut label = "explains";
-    for lines in grouped(&all, same) {
-        let row = lines[0].1;
-        let mut text = clean(&row.check);
-        if lines.len() > 1 {
-            text += &format!(" ({} times)", lines.len());
-        }
-        if row.was == "cannot_tell" {
-            text += ": cannot be told";
-        }
-        text += &format!(": {}", safe(row.says.trim()));
-        page.detail(label, &text);
+    for (check, says) in lines {
+        page.detail(label, &format!("{check}{says}"));
         label = "";
     }
-    if !unanswered.is_empty() {
-        let questions = counted(unanswered.len(), "question");
-        let have = if unanswered.len() == 1 { "has" } else { "have" };
+    if unanswered > 0 {
+        let questions = counted(unanswered, "question");
+        let have = if unanswered == 1 { "has" } else { "have" };
         let text = format!("why {questions} {have} no answer (`-v` shows more)");
         page.detail(label, &text);
     }

@@ -5,7 +5,9 @@ use super::*;
 use crate::check::Link;
 use crate::finding::{Confidence, Evidence};
 use crate::fix::{Fix, Risk};
-use crate::report::{FindingRow, FoldedRow, GpuRow, HostLine, IndexRow, LinkRow, NotGpuRow};
+use crate::report::{
+    Counts, FindingRow, FoldedRow, GpuRow, HostLine, IndexRow, LinkRow, NotGpuRow,
+};
 
 fn host() -> HostLine {
     HostLine {
