@@ -103,26 +103,27 @@ fn got(library: &Path, acts: &str) -> Nvml {
         .unwrap_or_else(|| panic!("{acts}: no answer"))
 }
 
-fn error<T>(what: &str) -> Seen<T> {
+pub fn error<T>(what: &str) -> Seen<T> {
     Seen::error(what)
 }
 
-/// A worker as the program starts it. Behaviour goes with its environment, so it is started through `env`.
-fn follow(library: &Path, acts: &str, limit: Duration) -> (Gathered, Duration) {
-    let program = env!("CARGO_BIN_EXE_gpucheck");
+/// A worker as the program starts it, and how long it took. Behaviour goes with its environment, so it is started through
+/// `env`.
+pub fn follow(
+    worker: &'static str,
+    library: &Path,
+    acts: &str,
+    limit: Duration,
+) -> (Gathered, Duration) {
+    let variable = format!("FAKE_{}={acts}", worker.to_uppercase());
     let library = format!("--library={}", library.display());
-    let arguments = [
-        &format!("FAKE_NVML={acts}"),
-        program,
-        "probe",
-        "nvml",
-        &library,
-    ];
+    let program = env!("CARGO_BIN_EXE_gpucheck");
+    let arguments = [&variable, program, "probe", worker, &library];
     let start = Instant::now();
     let gathered = gather(&Plan {
         program: "/usr/bin/env".into(),
         arguments: arguments.iter().map(Into::into).collect(),
-        sources: &["nvml"],
+        sources: &[worker],
         limits: Limits {
             source: limit,
             ..Limits::default()
@@ -135,7 +136,7 @@ fn follow(library: &Path, acts: &str, limit: Duration) -> (Gathered, Duration) {
 /// How the worker failed; whatever it is, it is over soon.
 fn failure(library: &Path, acts: &str) -> Failure {
     let limit = Duration::from_millis(1500);
-    let (gathered, took) = follow(library, acts, limit);
+    let (gathered, took) = follow("nvml", library, acts, limit);
     assert!(took < limit + AGES / 4, "{acts}: {took:?}");
     match gathered.facts.nvml {
         Seen::Failed(failure) => failure,
@@ -440,7 +441,7 @@ fn crashes_are_told_by_name() {
 #[test]
 fn what_a_library_prints_disturbs_nobody() {
     let Some(library) = fake("nvml") else { return };
-    let (gathered, took) = follow(&library, "gpus=8,flood", Duration::from_secs(20));
+    let (gathered, took) = follow("nvml", &library, "gpus=8,flood", Duration::from_secs(20));
     assert!(took < AGES / 2, "{took:?}");
     let nvml = gathered.facts.nvml.got().expect("an answer");
     assert_eq!(nvml.devices.len(), 8);
@@ -450,7 +451,7 @@ fn what_a_library_prints_disturbs_nobody() {
 fn what_a_library_leaves_behind_ends_with_it() {
     let Some(library) = fake("nvml") else { return };
     let mark = format!("gpus=1,fork=nvmlDeviceGetName,mark={}", std::process::id());
-    let (gathered, _) = follow(&library, &mark, Duration::from_secs(20));
+    let (gathered, _) = follow("nvml", &library, &mark, Duration::from_secs(20));
     assert!(gathered.facts.nvml.got().is_some());
     let left = || {
         let processes = fs::read_dir("/proc").expect("/proc").flatten();
@@ -493,7 +494,7 @@ fn what_is_no_library_is_not_loaded() {
     // What is missing of this one may be noticed when it is loaded, or when it is run.
     cut.truncate(20_000);
     let cut = folder.write("cut", &cut);
-    let (gathered, _) = follow(&cut, "", AGES / 4);
+    let (gathered, _) = follow("nvml", &cut, "", AGES / 4);
     assert!(matches!(gathered.facts.nvml, Seen::Failed(_)));
     for nothing in [folder.path("nothing"), folder.0.clone()] {
         assert!(matches!(

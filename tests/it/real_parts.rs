@@ -2,8 +2,8 @@
 //! with a /dev of its own, since they change it when nobody stops them.
 
 use crate::common::{AGES, Folder, GPU, Ran, have, nvidia_tree_in, plain, run};
+use crate::libraries;
 use gpucheck::facts::{Facts, Seen};
-use gpucheck::worker::Event;
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -189,14 +189,7 @@ exit $status
             &arguments,
             variables,
         );
-        let mut facts = Facts::default();
-        let ran = ran.sound("a real library");
-        for line in ran.text().lines() {
-            if let Some(Event::Facts(source, json)) = Event::parse(line) {
-                assert!(facts.set_field_from_json(source, json), "{line}");
-            }
-        }
-        facts
+        libraries::facts(&ran.sound("a real library"))
     }
 
     fn nvml(&self, node: Node, user: u32, variables: &[(&str, &str)]) -> String {

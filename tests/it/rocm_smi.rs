@@ -1,17 +1,17 @@
 //! ROCm SMI: stand-ins that answer, fail, hang, crash and lie, and the real library of three releases over a made-up `/sys`.
 
 use crate::common::{AGES, Folder, Ran, run};
-use crate::libraries::{facts, fake, probe};
+use crate::libraries::{self, error, facts, fake, probe};
 use crate::real_parts::{parts, skipped};
 use gpucheck::facts::rocm_smi::RocmSmi;
 use gpucheck::facts::{Failure, Seen, Why};
-use gpucheck::worker::{Gathered, Limits, Plan, gather};
+use gpucheck::worker::Gathered;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const GPU: &str = "0000:03:00.0";
 
@@ -23,10 +23,6 @@ fn got(library: &Path, acts: &str) -> RocmSmi {
     let told = smi(library, acts);
     told.into_got()
         .unwrap_or_else(|| panic!("{acts}: no answer"))
-}
-
-fn error<T>(what: &str) -> Seen<T> {
-    Seen::error(what)
 }
 
 #[test]
@@ -146,22 +142,8 @@ fn what_cannot_be_true_is_not_believed() {
 
 /// A worker as the program starts it. Behaviour goes with its environment, so it is started through `env`.
 fn follow(library: &Path, acts: &str, limit: Duration) -> Gathered {
-    let program = env!("CARGO_BIN_EXE_gpucheck");
-    let library = format!("--library={}", library.display());
-    let acts = format!("FAKE_ROCM_SMI={acts}");
-    let arguments = [&acts, program, "probe", "rocm_smi", &library];
-    let start = Instant::now();
-    let gathered = gather(&Plan {
-        program: "/usr/bin/env".into(),
-        arguments: arguments.iter().map(Into::into).collect(),
-        sources: &["rocm_smi"],
-        limits: Limits {
-            source: limit,
-            ..Limits::default()
-        },
-        waiting: &|_| {},
-    });
-    assert!(start.elapsed() < limit + AGES / 4, "{acts}");
+    let (gathered, took) = libraries::follow("rocm_smi", library, acts, limit);
+    assert!(took < limit + AGES / 4, "{acts}");
     gathered
 }
 

@@ -823,33 +823,35 @@ fn facts_survive_the_wire() {
     }
 }
 
+/// What is recorded of a machine tells the same again.
+fn assert_told_again(name: &str, host: Host) {
+    let host = host.recording();
+    let facts = probe(&host);
+    let archive = Archive::new(Entries::new(host.take_entries()));
+    let again = probe(&Host::new(
+        Box::new(archive),
+        Redactor::off(),
+        Options::default(),
+    ));
+    for source in SOURCES {
+        assert_eq!(
+            field(&again, source),
+            field(&facts, source),
+            "{name}: {source}"
+        );
+    }
+}
+
 #[test]
 fn a_capture_says_what_the_machine_said() {
-    let compare = |name: &str, host: Host| {
-        let host = host.recording();
-        let facts = probe(&host);
-        let archive = Archive::new(Entries::new(host.take_entries()));
-        let again = probe(&Host::new(
-            Box::new(archive),
-            Redactor::off(),
-            Options::default(),
-        ));
-        for source in SOURCES {
-            assert_eq!(
-                field(&again, source),
-                field(&facts, source),
-                "{name}: {source}"
-            );
-        }
-    };
     for name in all_machines() {
         let archive = Archive::new(entries(&name, "").expect("a machine"));
-        compare(
+        assert_told_again(
             &name,
             Host::new(Box::new(archive), Redactor::off(), Options::default()),
         );
     }
-    compare(
+    assert_told_again(
         "live",
         Host::new(Box::new(Live::new()), Redactor::off(), Options::default()),
     );
@@ -1133,22 +1135,8 @@ fn trees_of_real_machines() {
         }
         count += 1;
         let source = Root::open(&root).expect("a root");
-        let host = Host::new(Box::new(source), Redactor::off(), Options::default()).recording();
-        let facts = probe(&host);
-        let archive = Archive::new(Entries::new(host.take_entries()));
-        let again = probe(&Host::new(
-            Box::new(archive),
-            Redactor::off(),
-            Options::default(),
-        ));
-        for source in SOURCES {
-            assert_eq!(
-                field(&again, source),
-                field(&facts, source),
-                "{}: {source}",
-                root.display()
-            );
-        }
+        let host = Host::new(Box::new(source), Redactor::off(), Options::default());
+        assert_told_again(&root.display().to_string(), host);
     }
     assert!(count > 0, "no tree was found");
 }
