@@ -11,7 +11,10 @@
 )]
 
 use crate::facts::{Facts, Failure, Why};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule,
@@ -158,10 +161,40 @@ pub fn this_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-/// For a worker: end when the process that started it ends.
+/// For a worker: end when the process that started it ends, and everything with it that it started itself.
 pub fn end_with_parent() {
-    // Where this is refused a worker still ends at its next line, when nobody reads the pipe.
-    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let output = io::stdout().as_fd().try_clone_to_owned();
+    let watches = output.is_ok_and(|output| {
+        let has_reader = is_pipe(&output);
+        let watch = move || {
+            // Without events this returns when nobody has the other end any more, and any kind of end closes that.
+            let mut pipe = [PollFd::new(&output, PollFlags::empty())];
+            while rustix::event::poll(&mut pipe, None) == Err(Errno::INTR) {}
+            end_own_group();
+        };
+        has_reader && leads_group() && std::thread::Builder::new().spawn(watch).is_ok()
+    });
+    // The signal is the worker's alone, and mostly comes before the watch has done its work. Where neither can be had a
+    // worker still ends at its next line, when nobody reads the pipe.
+    if !watches {
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    }
+}
+
+fn is_pipe(file: impl AsFd) -> bool {
+    rustix::fs::fstat(file)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+}
+
+/// Who was started by hand may share a group with others.
+fn leads_group() -> bool {
+    rustix::process::getpgrp() == rustix::process::getpid()
+}
+
+fn end_own_group() {
+    if leads_group() {
+        let _ = rustix::process::kill_current_process_group(Signal::KILL);
+    }
 }
 
 /// Where a worker tells its events: its standard output, out of reach of anything that prints there. What a library prints
@@ -179,19 +212,37 @@ impl Output {
 
     /// One line, written at once: what stands in a buffer when a read hangs tells nobody anything.
     pub fn tell(&self, event: &Event) -> io::Result<()> {
-        (&self.0).write_all(format!("{event}\n").as_bytes())
+        let told = (&self.0).write_all(format!("{event}\n").as_bytes());
+        if told.is_err() && is_pipe(&self.0) {
+            // Nobody reads any more; what was started may be at work all the same.
+            end_own_group();
+        }
+        told
     }
 }
 
-/// For a worker: from now on it can neither change files, nodes, modules and mounts, nor start another program. Drivers'
-/// libraries make device nodes, load kernel modules and run setuid programs when they are merely asked; without that they
-/// answer just as well. No protection from a library that means harm.
+/// Most memory that a library may fill, in bytes. What it only reserves, as CUDA does by terabytes, does not count.
+const MOST_MEMORY: u64 = 4 << 30;
+
+/// For a worker: from now on it can make, remove and rename no files and nodes, change no modules, mounts and namespaces,
+/// start no other program, leave its process group and signal nobody else. Drivers' libraries make device nodes, load kernel modules
+/// and run setuid programs when they are merely asked; without that they answer just as well. What they need stays: to
+/// open what is there for writing, as devices are, and to ask a daemon. No protection from a library that means harm.
 ///
 /// # Errors
 /// This processor or kernel has no such filter; all that is sure then is that no setuid program gains rights.
 pub fn confine() -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
-    // Holds for this thread and what it starts: a worker has only one until a library starts more.
+    let memory = rustix::process::getrlimit(Resource::Data);
+    let lower =
+        |limit: Option<u64>| Some(limit.map_or(MOST_MEMORY, |limit| limit.min(MOST_MEMORY)));
+    let lower = Rlimit {
+        current: lower(memory.current),
+        maximum: lower(memory.maximum),
+    };
+    // A process may always lower its own; where it is refused all the same the machine's memory is the limit.
+    let _ = rustix::process::setrlimit(Resource::Data, lower);
+    // Holds for this thread and what it starts: beside it there is only the one that waits for the end of the parent.
     for (calls, errno) in [
         (refused_calls()?, libc::EPERM),
         (unseen_calls(), libc::ENOSYS),
@@ -212,10 +263,18 @@ pub fn confine() -> io::Result<()> {
 /// What a library may not do.
 fn refused_calls() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     let mut calls = vec![
+        libc::SYS_acct,
+        libc::SYS_add_key,
+        libc::SYS_adjtimex,
+        libc::SYS_bind,
+        libc::SYS_bpf,
+        libc::SYS_chroot,
+        libc::SYS_clock_adjtime,
         libc::SYS_clock_settime,
         libc::SYS_delete_module,
         libc::SYS_execve,
         libc::SYS_execveat,
+        libc::SYS_fallocate,
         libc::SYS_fchmod,
         libc::SYS_fchmodat,
         libc::SYS_fchown,
@@ -231,7 +290,9 @@ fn refused_calls() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
         libc::SYS_io_uring_setup,
         libc::SYS_kexec_file_load,
         libc::SYS_kexec_load,
+        libc::SYS_keyctl,
         libc::SYS_linkat,
+        libc::SYS_listen,
         libc::SYS_lremovexattr,
         libc::SYS_lsetxattr,
         libc::SYS_mkdirat,
@@ -239,24 +300,43 @@ fn refused_calls() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
         libc::SYS_mount,
         libc::SYS_mount_setattr,
         libc::SYS_move_mount,
+        libc::SYS_mq_open,
+        libc::SYS_mq_unlink,
+        libc::SYS_msgctl,
+        libc::SYS_msgget,
         libc::SYS_open_tree,
+        libc::SYS_pidfd_send_signal,
         libc::SYS_pivot_root,
         libc::SYS_process_vm_writev,
         libc::SYS_ptrace,
+        libc::SYS_quotactl,
         libc::SYS_reboot,
         libc::SYS_removexattr,
         libc::SYS_renameat2,
+        libc::SYS_request_key,
+        libc::SYS_semctl,
+        libc::SYS_semget,
         libc::SYS_setdomainname,
         libc::SYS_sethostname,
+        // Out of the group it would live on when that is killed.
+        libc::SYS_setpgid,
+        libc::SYS_setsid,
+        libc::SYS_setns,
         libc::SYS_settimeofday,
         libc::SYS_setxattr,
+        libc::SYS_shmctl,
+        libc::SYS_shmget,
         libc::SYS_swapoff,
         libc::SYS_swapon,
         libc::SYS_symlinkat,
+        // Reads the kernel log, and clears it.
+        libc::SYS_syslog,
         libc::SYS_truncate,
         libc::SYS_umount2,
         libc::SYS_unlinkat,
+        libc::SYS_unshare,
         libc::SYS_utimensat,
+        libc::SYS_vhangup,
     ];
     // Later architectures have only the forms that take a folder.
     #[cfg(target_arch = "x86_64")]
@@ -265,6 +345,8 @@ fn refused_calls() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
         libc::SYS_chown,
         libc::SYS_creat,
         libc::SYS_futimesat,
+        libc::SYS_ioperm,
+        libc::SYS_iopl,
         libc::SYS_lchown,
         libc::SYS_link,
         libc::SYS_mkdir,
@@ -282,25 +364,69 @@ fn refused_calls() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     let mut calls: BTreeMap<i64, Vec<SeccompRule>> =
         calls.into_iter().map(|call| (call, Vec::new())).collect();
     // No file is made or emptied by opening it.
-    let mut refuse_opens = |call: i64, flags: u8| -> io::Result<()> {
-        let rules = [libc::O_CREAT, libc::O_TRUNC].map(|flag| {
-            let flag = u64::from(flag.unsigned_abs());
-            SeccompCondition::new(
-                flags,
-                SeccompCmpArgLen::Dword,
-                SeccompCmpOp::MaskedEq(flag),
-                flag,
-            )
-            .and_then(|condition| SeccompRule::new(vec![condition]))
-        });
-        let rules: Result<Vec<SeccompRule>, _> = rules.into_iter().collect();
-        calls.insert(call, rules.map_err(io::Error::other)?);
-        Ok(())
-    };
-    refuse_opens(libc::SYS_openat, 2)?;
+    let makes = [libc::O_CREAT, libc::O_TRUNC];
+    calls.insert(libc::SYS_openat, with_any(2, makes)?);
     #[cfg(target_arch = "x86_64")]
-    refuse_opens(libc::SYS_open, 1)?;
+    calls.insert(libc::SYS_open, with_any(1, makes)?);
+    // Threads and processes are made in the namespaces that are there.
+    let namespaces = [
+        libc::CLONE_NEWCGROUP,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWNET,
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWUTS,
+    ];
+    calls.insert(libc::SYS_clone, with_any(0, namespaces)?);
+    // Attributes of files, and what types into a terminal.
+    let changes: [u32; 5] = [0x4008_6602, 0x4004_6602, 0x401c_5820, 0x5412, 0x541c];
+    let changes = changes.into_iter();
+    let changes = changes.map(|request| rule([condition(1, SeccompCmpOp::Eq, request)?]));
+    calls.insert(libc::SYS_ioctl, changes.collect::<io::Result<_>>()?);
+    // Nobody but this process is meant, by its number or by none; what it starts has another one.
+    let own = rustix::process::getpid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs();
+    let others = |argument| condition(argument, SeccompCmpOp::Ne, own);
+    let set = |argument| condition(argument, SeccompCmpOp::Ne, 0);
+    for call in [
+        libc::SYS_kill,
+        libc::SYS_rt_sigqueueinfo,
+        libc::SYS_rt_tgsigqueueinfo,
+        libc::SYS_tgkill,
+        libc::SYS_tkill,
+    ] {
+        calls.insert(call, vec![rule([others(0)?])?]);
+    }
+    calls.insert(libc::SYS_prlimit64, vec![rule([others(0)?, set(0)?])?]);
+    calls.insert(
+        libc::SYS_setpriority,
+        vec![rule([set(0)?])?, rule([others(1)?, set(1)?])?],
+    );
     Ok(calls)
+}
+
+fn condition(argument: u8, operator: SeccompCmpOp, value: u32) -> io::Result<SeccompCondition> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value.into())
+        .map_err(io::Error::other)
+}
+
+/// All of these are so.
+fn rule<const N: usize>(conditions: [SeccompCondition; N]) -> io::Result<SeccompRule> {
+    SeccompRule::new(conditions.into()).map_err(io::Error::other)
+}
+
+/// Any of the flags is set.
+fn with_any<const N: usize>(argument: u8, flags: [i32; N]) -> io::Result<Vec<SeccompRule>> {
+    let flags = flags.map(i32::unsigned_abs).into_iter();
+    flags
+        .map(|flag| {
+            let operator = SeccompCmpOp::MaskedEq(flag.into());
+            rule([condition(argument, operator, flag)?])
+        })
+        .collect()
 }
 
 /// Calls whose arguments a filter cannot see, and which everybody can do without. Newer ones have no name in `libc` yet; their
@@ -309,7 +435,13 @@ fn unseen_calls() -> BTreeMap<i64, Vec<SeccompRule>> {
     const FCHMODAT2: i64 = 452;
     const SETXATTRAT: i64 = 463;
     const REMOVEXATTRAT: i64 = 466;
-    let calls = [libc::SYS_openat2, FCHMODAT2, SETXATTRAT, REMOVEXATTRAT];
+    let calls = [
+        libc::SYS_clone3,
+        libc::SYS_openat2,
+        FCHMODAT2,
+        SETXATTRAT,
+        REMOVEXATTRAT,
+    ];
     calls.into_iter().map(|call| (call, Vec::new())).collect()
 }
 

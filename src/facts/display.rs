@@ -33,7 +33,7 @@ pub struct AmdgpuDevice {
     pub visible_vram_bytes: Seen<u64>,
     /// `mem_info_gtt_total`, in bytes.
     pub gtt_bytes: Seen<u64>,
-    /// `mem_info_vram_vendor`: only discrete cards have it.
+    /// `mem_info_vram_vendor`: only discrete cards have it; some kernels say `unknown` of others.
     pub vram_vendor: Seen<String>,
     /// `board_info` is there: only discrete cards have it.
     pub board_info: Seen<String>,

@@ -35,9 +35,28 @@ use packages::Packages;
 use pci::{PciBus, PciNames};
 use platform::{Dmi, OsRelease, ProcHardware, Surroundings, SysInfo, Wsl};
 use rocm_smi::RocmSmi;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use services::Services;
 use software::Software;
+
+/// Facts of any kind from a JSON value, by way of its text: a second deserializer for every kind of fact would be a tenth of
+/// the program.
+///
+/// # Errors
+/// The value is not of that kind.
+pub fn from_json<T: DeserializeOwned>(value: &Value) -> serde_json::Result<T> {
+    serde_json::from_str(&value.to_string())
+}
+
+/// Facts of any kind as a JSON value, likewise.
+///
+/// # Errors
+/// They cannot be written as JSON.
+pub fn to_json(facts: &impl Serialize) -> serde_json::Result<Value> {
+    serde_json::from_str(&serde_json::to_string(facts)?)
+}
 
 macro_rules! facts {
     ($($(#[$doc:meta])* $name:ident: $kind:ty,)*) => {

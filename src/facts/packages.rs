@@ -121,6 +121,9 @@ pub struct Package {
     pub state: String,
     /// The manager was told to leave it as it is: dpkg's `hold`, pacman's `IgnorePkg`.
     pub held: bool,
+    /// It says of itself that it holds nothing and only leads to another one. None: what it says was not recorded; only
+    /// dpkg's descriptions are read.
+    pub transitional: Option<bool>,
 }
 
 /// A place that packages come from.

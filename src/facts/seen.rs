@@ -112,6 +112,15 @@ impl fmt::Display for Why {
 }
 
 impl Failure {
+    /// The name of the errno, or what was wrong, in the source's own words.
+    pub fn what(&self) -> &str {
+        match self {
+            Failure::Denied { errno: what } | Failure::Error { what } => what,
+            Failure::TimedOut { .. } => "ETIMEDOUT",
+            Failure::Crashed { how } => how,
+        }
+    }
+
     /// The failure that an errno name stands for.
     pub fn errno(name: &str) -> Failure {
         match name {
@@ -216,6 +225,20 @@ impl<T> Seen<T> {
         }
     }
 
+    /// The first answer; without one, the first that is unknown; else absent. Nobody is asked after an answer.
+    pub fn first_of(answers: impl IntoIterator<Item = Seen<T>>) -> Seen<T> {
+        let mut result = Seen::Absent;
+        for answer in answers {
+            match answer {
+                Seen::Got(value) => return Seen::Got(value),
+                Seen::Absent => {}
+                unknown if result.is_absent() => result = unknown,
+                _ => {}
+            }
+        }
+        result
+    }
+
     /// Why there is no answer, in words for a report.
     pub fn why(&self) -> String {
         match self {
@@ -265,7 +288,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Told<T> {
             Ok(Unknown { unknown }) => {
                 unknown.and_then(|()| Seen::error("the recorded value is of no known form"))
             }
-            Err(_) => Seen::Got(serde_json::from_value(value).map_err(D::Error::custom)?),
+            Err(_) => Seen::Got(super::from_json(&value).map_err(D::Error::custom)?),
         };
         Ok(Told(told))
     }
@@ -332,5 +355,29 @@ impl<T> Seen<Named<T>> {
     /// The things that were seen, whether or not these are all.
     pub fn items(&self) -> impl Iterator<Item = (&String, &T)> {
         self.got().into_iter().flat_map(|named| named.items.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_answer_counts() {
+        let failed = || Seen::error("EIO");
+        let unasked = || Seen::Unasked(Why::Quick);
+        assert_eq!(
+            Seen::first_of([Seen::Absent, failed(), Seen::Got(1), Seen::Got(2)]),
+            Seen::Got(1)
+        );
+        assert_eq!(
+            Seen::<u8>::first_of([Seen::Absent, failed(), unasked(), Seen::Absent]),
+            failed()
+        );
+        assert_eq!(
+            Seen::<u8>::first_of([Seen::Absent, Seen::Absent]),
+            Seen::Absent
+        );
+        assert_eq!(Seen::<u8>::first_of([]), Seen::Absent);
     }
 }

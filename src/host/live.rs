@@ -9,6 +9,7 @@ mod files;
 mod linux;
 #[cfg(target_os = "linux")]
 mod log;
+#[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
 pub use linux::{Live, Root};

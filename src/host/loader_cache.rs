@@ -4,7 +4,10 @@
 //! The layout is that of `struct cache_file` and `struct cache_file_new` in glibc's `sysdeps/generic/dl-cache.h`, and the
 //! words for the flags those of `print_entry` in `elf/cache.c`.
 
+use super::LINES_LIMIT;
 use crate::facts::Seen;
+use std::borrow::Cow;
+use std::ffi::CStr;
 
 /// Where it is.
 pub const PATH: &str = "/etc/ld.so.cache";
@@ -23,15 +26,24 @@ const BIG_ENDIAN: u8 = 3;
 /// Longest name or path, in bytes.
 const NAME_LIMIT: usize = 4096;
 
-/// Lines like `libz.so.1 (libc6,x86-64) => /usr/lib/libz.so.1`, in the order of the cache: of equal names the loader takes
-/// the first of its own kind.
-pub fn decode(bytes: &[u8]) -> Seen<String> {
-    lines(bytes).map_or_else(|| Seen::error("not a cache of the loader"), Seen::Got)
+/// Which names of libraries are wanted.
+type Wanted<'a> = &'a dyn Fn(&str) -> bool;
+
+/// Lines like `libz.so.1 (libc6,x86-64) => /usr/lib/libz.so.1` for the names that are wanted, in the order of the cache: of
+/// equal names the loader takes the first of its own kind.
+pub fn decode(bytes: &[u8], wanted: Wanted) -> Seen<String> {
+    match lines(bytes, wanted) {
+        Some(lines) if lines.len() > LINES_LIMIT => {
+            Seen::error(format!("longer than {LINES_LIMIT} bytes"))
+        }
+        Some(lines) => Seen::Got(lines),
+        None => Seen::error("not a cache of the loader"),
+    }
 }
 
-fn lines(bytes: &[u8]) -> Option<String> {
+fn lines(bytes: &[u8], wanted: Wanted) -> Option<String> {
     if !bytes.starts_with(OLD_MAGIC) {
-        return new_format(bytes);
+        return new_format(bytes, wanted);
     }
     let count = number(bytes, OLD_HEADER - 4, false)?;
     let end = OLD_HEADER.checked_add(count.checked_mul(OLD_ENTRY)?)?;
@@ -39,15 +51,15 @@ fn lines(bytes: &[u8]) -> Option<String> {
     [end.next_multiple_of(8), end.next_multiple_of(4)]
         .into_iter()
         .filter_map(|at| bytes.get(at..))
-        .find_map(new_format)
+        .find_map(|bytes| new_format(bytes, wanted))
         .or_else(|| {
             let entries = bytes.get(OLD_HEADER..end)?.chunks_exact(OLD_ENTRY);
-            entries_of(entries, bytes.get(end..)?, false)
+            entries_of(entries, bytes.get(end..)?, false, wanted)
         })
 }
 
 /// A cache in the newer format. None: it is none, or broken.
-fn new_format(bytes: &[u8]) -> Option<String> {
+fn new_format(bytes: &[u8], wanted: Wanted) -> Option<String> {
     if !bytes.starts_with(NEW_MAGIC) {
         return None;
     }
@@ -55,21 +67,25 @@ fn new_format(bytes: &[u8]) -> Option<String> {
     let count = number(bytes, NEW_MAGIC.len(), big)?;
     let end = NEW_HEADER.checked_add(count.checked_mul(NEW_ENTRY)?)?;
     let entries = bytes.get(NEW_HEADER..end)?.chunks_exact(NEW_ENTRY);
-    entries_of(entries, bytes, big)
+    entries_of(entries, bytes, big, wanted)
 }
 
-/// Each entry begins with flags, and the places of its name and its path among the strings.
+/// Each entry begins with flags, and the places of its name and its path among the strings. Any number of entries may name
+/// the same long strings, so the lines may become far longer than the cache: beyond the limit nothing is added.
 fn entries_of<'a>(
     entries: impl Iterator<Item = &'a [u8]>,
     strings: &[u8],
     big: bool,
+    wanted: Wanted,
 ) -> Option<String> {
     let mut lines = String::new();
     for entry in entries {
-        let name = text(strings, number(entry, 4, big)?)?;
-        let path = text(strings, number(entry, 8, big)?)?;
-        let kind = kind(number(entry, 0, big)?);
-        lines += &format!("{name} ({kind}) => {path}\n");
+        let name = one_line(string(strings, number(entry, 4, big)?)?);
+        let path = string(strings, number(entry, 8, big)?)?;
+        if wanted(&name) && lines.len() <= LINES_LIMIT {
+            let kind = kind(number(entry, 0, big)?);
+            lines += &format!("{name} ({kind}) => {}\n", one_line(path));
+        }
     }
     Some(lines)
 }
@@ -84,12 +100,18 @@ fn number(bytes: &[u8], at: usize, big: bool) -> Option<usize> {
     usize::try_from(value).ok()
 }
 
-/// One line, whatever stands there.
-fn text(strings: &[u8], at: usize) -> Option<String> {
+fn string(strings: &[u8], at: usize) -> Option<&[u8]> {
     let rest = strings.get(at..)?;
-    let length = rest.iter().take(NAME_LIMIT).position(|byte| *byte == 0)?;
-    let text = String::from_utf8_lossy(&rest[..length]);
-    Some(text.replace(['\n', '\r'], "\u{fffd}"))
+    let text = CStr::from_bytes_until_nul(&rest[..rest.len().min(NAME_LIMIT)]);
+    text.ok().map(CStr::to_bytes)
+}
+
+/// One line, whatever stands there.
+fn one_line(bytes: &[u8]) -> Cow<'_, str> {
+    match String::from_utf8_lossy(bytes) {
+        text if text.contains(['\n', '\r']) => text.replace(['\n', '\r'], "\u{fffd}").into(),
+        text => text,
+    }
 }
 
 /// Kind of an entry in words.
@@ -126,6 +148,10 @@ mod tests {
     const STRINGS: &[u8] = b"libcuda.so.1\0/usr/lib/libcuda.so.1\0";
     const LINE: &str = "libcuda.so.1 (libc6,x86-64) => /usr/lib/libcuda.so.1\n";
 
+    fn all(_: &str) -> bool {
+        true
+    }
+
     fn words(file: &mut Vec<u8>, values: &[u32]) {
         file.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     }
@@ -153,7 +179,7 @@ mod tests {
         both.resize(both.len().next_multiple_of(8), 0);
         both.extend(new_cache());
         for cache in [new_cache(), old_alone, both] {
-            assert_eq!(decode(&cache), Seen::Got(LINE.to_owned()));
+            assert_eq!(decode(&cache, &all), Seen::Got(LINE.to_owned()));
         }
     }
 
@@ -176,7 +202,7 @@ mod tests {
                 Some(format!("{name} ({kind}) => {path}"))
             })
             .collect();
-        let decoded = decode(&cache).into_got().expect("the cache");
+        let decoded = decode(&cache, &all).into_got().expect("the cache");
         assert_eq!(decoded.lines().collect::<Vec<_>>(), expected);
         assert!(expected.iter().any(|line| line.starts_with("libc.so.6 (")));
     }
@@ -190,11 +216,11 @@ mod tests {
             b"\x7fELF",
             b"libc.so.6",
         ] {
-            assert!(decode(bytes).is_unknown(), "{bytes:?}");
+            assert!(decode(bytes, &all).is_unknown(), "{bytes:?}");
         }
         for cache in [new_cache(), [old_cache(), STRINGS.to_vec()].concat()] {
             for length in 0..cache.len() {
-                assert!(decode(&cache[..length]).is_unknown(), "{length}");
+                assert!(decode(&cache[..length], &all).is_unknown(), "{length}");
             }
             for at in 0..cache.len() {
                 let mut broken = cache.clone();
@@ -202,7 +228,7 @@ mod tests {
                     .iter_mut()
                     .take(4)
                     .for_each(|byte| *byte = 0xff);
-                let _ = decode(&broken);
+                let _ = decode(&broken, &all);
             }
         }
     }
@@ -212,7 +238,30 @@ mod tests {
         let mut cache = new_cache();
         let at = cache.len() - STRINGS.len();
         cache[at] = b'\n';
-        let lines = decode(&cache).into_got().expect("an answer");
+        let lines = decode(&cache, &all).into_got().expect("an answer");
         assert_eq!(lines.lines().count(), 1);
+    }
+
+    #[test]
+    fn only_what_is_wanted_and_no_more_than_the_limit() {
+        let cache = new_cache();
+        assert_eq!(
+            decode(&cache, &|name| name == "x"),
+            Seen::Got(String::new())
+        );
+        let wanted = decode(&cache, &|name| name == "libcuda.so.1");
+        assert_eq!(wanted, Seen::Got(LINE.to_owned()));
+        // Each entry names the same strings, which are as long as they may be.
+        let count = LINES_LIMIT / NAME_LIMIT;
+        let at = (NEW_HEADER + NEW_ENTRY * count) as u32;
+        let mut cache = NEW_MAGIC.to_vec();
+        words(&mut cache, &[count as u32, 0, 2, 0, 0, 0, 0]);
+        for _ in 0..count {
+            words(&mut cache, &[0x0303, at, at, 0, 0, 0]);
+        }
+        cache.extend([b'x'; NAME_LIMIT - 1]);
+        cache.push(0);
+        assert!(decode(&cache, &all).is_unknown());
+        assert_eq!(decode(&cache, &|_| false), Seen::Got(String::new()));
     }
 }

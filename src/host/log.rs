@@ -130,9 +130,9 @@ impl Reader<'_> {
         self.in_record = record.is_some();
         let message = record.or_else(|| match self.holds {
             Holds::Recording if !line.is_empty() => {
-                Some(stamped(line).unwrap_or((None, line.into())))
+                Some(stamped(line, self.holds).unwrap_or((None, line.into())))
             }
-            _ => stamped(line),
+            _ => stamped(line, self.holds),
         });
         let Some((at_us, text)) = message else {
             return;
@@ -273,9 +273,12 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
     String::from_utf8_lossy(&out).into_owned().into()
 }
 
-/// Any other form that shows where a message begins.
-fn stamped(line: &str) -> Option<(Option<u64>, Cow<'_, str>)> {
-    let line = without_level(line);
+/// Any other form that shows where a message begins. What stands behind a date in the log of a syslog daemon is a message of
+/// the kernel only where its tag says so: anybody may write anything there under any other tag.
+fn stamped(whole: &str, holds: Holds) -> Option<(Option<u64>, Cow<'_, str>)> {
+    let line = without_level(whole);
+    // No daemon's lines begin so.
+    let is_of_dmesg = holds != Holds::Anything || line.len() < whole.len();
     if let Some((at_us, rest)) = stamp(line) {
         let rest = rest.strip_prefix(' ').unwrap_or(rest);
         return Some((at_us, of_syslog(after_kernel(rest).unwrap_or(rest))));
@@ -283,15 +286,8 @@ fn stamped(line: &str) -> Option<(Option<u64>, Cow<'_, str>)> {
     let of_a_date = begins_with_date(line)?;
     let rest = match after_kernel(of_a_date) {
         Some(rest) => rest,
-        // `dmesg --time-format iso` has no host.
-        None if of_a_date.len() < line.len()
-            && !line.starts_with(|c: char| c.is_ascii_alphabetic()) =>
-        {
-            if names_a_program(of_a_date) {
-                return None;
-            }
-            of_a_date
-        }
+        // `dmesg --time-format iso` prints nothing but the kernel's, without host and tag.
+        None if is_of_dmesg && is_date_of_dmesg(line) => of_a_date,
         None => return None,
     };
     match stamp(rest) {
@@ -302,11 +298,10 @@ fn stamped(line: &str) -> Option<(Option<u64>, Cow<'_, str>)> {
     }
 }
 
-/// `HOST PROGRAM[PID]: ` or `HOST PROGRAM: `: syslog of something else than the kernel.
-fn names_a_program(rest: &str) -> bool {
-    let mut words = rest.split(' ');
-    let host = words.next().unwrap_or_default();
-    !host.ends_with(':') && words.next().is_some_and(|word| word.ends_with("]:"))
+/// `2025-01-21T04:41:44,283302+00:00`: only dmesg has a comma there, syslog daemons write a full stop.
+fn is_date_of_dmesg(line: &str) -> bool {
+    let date = line.split(' ').next().unwrap_or_default();
+    date.starts_with(|c: char| c.is_ascii_digit()) && date.contains(',')
 }
 
 /// Without `<6>` and `kern  :warn  : `.
@@ -458,7 +453,15 @@ mod tests {
         one("Jun 30 11:07:05 host kernel: a#012b#011c", None, "a\nb\tc");
         for other in [
             "Jun 30 11:07:05 host sshd[1]: a",
+            "Jun 30 11:07:05 host alice: NVRM: a",
+            "Jun 30 11:07:05 host alice: kernel: NVRM: a",
             "2025-06-30T11:07:05.1+00:00 host sshd[1]: a",
+            "2025-06-30T11:07:05.1+00:00 host alice: NVRM: a",
+            "2025-06-30T11:07:05+00:00 host alice: kernel: NVRM: a",
+            "2025-06-30T11:07:05.1+00:00 host sudo:    alice : TTY=pts/0",
+            "2025-06-30T11:07:05.1+00:00 NVRM: a",
+            "2025-06-30T11:07:05.1+00:00 [   12.345678] NVRM: a",
+            "kern  :warn  : 2025-06-30T11:07:05.1+00:00 host alice: NVRM: a",
             "a",
             "[drm] a",
             "[drm:f [amdgpu]] a",
@@ -466,6 +469,13 @@ mod tests {
             "",
         ] {
             assert_eq!(read(other, Holds::ThisBoot), [], "{other}");
+        }
+        // A daemon's file may be written by anybody, however the date looks.
+        for other in [
+            "2025-06-30T11:07:05,283302+00:00 host alice: NVRM: a",
+            "2025-06-30T11:07:05,283302+00:00 NVRM: a",
+        ] {
+            assert_eq!(read(other, Holds::Anything), [], "{other}");
         }
         assert_eq!(
             read("[drm] a", Holds::Recording),

@@ -4,16 +4,17 @@
 //! One entry begins with its word, fields are separated by one space, and content follows in lines that begin with `| `.
 //! In a field `\xNN` stands for a byte of its UTF-8, `\\` for a backslash. In content `\x00` to `\x7f` stand for that
 //! character and `\x80` to `\xff` for a byte of a binary attribute, which is held as the character of the same number (see
-//! `bytes_as_text`); everything else stands for itself. JSON stands as it is, with its own escapes.
+//! `bytes_as_text`), `\u{202e}` for a character that cannot be seen; everything else stands for itself. JSON stands as it is, with its own escapes.
 //!
 //! Beyond the common format two things are written here: `node` may end in SIZE and MTIME where both were recorded, and an
 //! `answer` may be `{"absent": true}` or `{"unasked": "quick"}`, so that every kind of `Seen` can be replayed.
 
 use super::{Stat, System};
-use crate::facts::{Failure, Seen, Why, environment::ProcessUser};
+use crate::facts::{Failure, Seen, Why, environment::ProcessUser, from_json, to_json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 /// The format's number.
@@ -59,73 +60,77 @@ pub enum Form {
     Kept,
 }
 
+/// A text of a machine. Mostly it is a part of the whole text, which is read once and stays until the program ends: a large
+/// machine has ten thousands of these, and copying them would be most of the work of a replay.
+pub type Text = Cow<'static, str>;
+
 /// One answer of the door. A machine has many, so what is large and rare is boxed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
     /// `clock TIME`.
-    Clock(String),
+    Clock(Text),
     /// `system OS ARCH RELEASE`.
-    System(super::System),
+    System(Box<System>),
     /// `user UID GID GROUPS ...`.
     User(Box<ProcessUser>),
     /// `env whole`.
     EnvWhole,
     /// `env NAME=VALUE`.
-    Env(String, String),
+    Env(Text, Text),
     /// `unset NAME`.
-    Unset(String),
+    Unset(Text),
     /// `file PATH`, its bytes as text.
     File {
         /// Path.
-        path: String,
+        path: Text,
         /// The content.
-        text: String,
+        text: Text,
         /// How much of the file that is.
         form: Form,
     },
     /// `exists PATH`.
-    Exists(String),
+    Exists(Text),
     /// `link PATH -> TARGET`.
-    Link(String, String),
+    Link(Text, Text),
     /// `dir PATH NAME ...`.
-    Dir(String, Vec<String>),
+    Dir(Text, Vec<Text>),
     /// `whole PATH` or, with true, `whole PATH/**`.
-    Whole(String, bool),
+    Whole(Text, bool),
     /// `kept PATH`.
-    Kept(String),
+    Kept(Text),
     /// `absent PATH`.
-    Absent(String),
+    Absent(Text),
     /// `error PATH OPERATION ERRNO`.
-    Error(String, Operation, String),
+    Error(Text, Operation, Text),
     /// `hang PATH`.
-    Hang(String),
+    Hang(Text),
     /// `unasked PATH WHY [OPERATION]`.
-    Unasked(String, Why, Option<Operation>),
+    Unasked(Text, Why, Option<Operation>),
     /// `stat ...` and `node ...`.
-    Stat(String, Box<Stat>),
+    Stat(Text, Box<Stat>),
     /// `acl PATH ENTRY`, one entry of the list a line; None: `acl PATH none`.
-    Acl(String, Option<String>),
+    Acl(Text, Option<Text>),
     /// `open PATH rw RESULT`.
-    Open(String, String),
+    Open(Text, Text),
     /// `access PATH rw RESULT`.
-    Access(String, String),
+    Access(Text, Text),
     /// `modinfo PATH JSON`.
-    ModInfo(String, serde_json::Value),
+    ModInfo(Text, serde_json::Value),
     /// `elf PATH JSON`.
-    Elf(String, serde_json::Value),
+    Elf(Text, serde_json::Value),
     /// `run COMMAND ARG ... rc=N` with its output.
     Run {
         /// The command line.
-        command: Vec<String>,
+        command: Vec<Text>,
         /// Exit status.
         rc: i32,
         /// Standard output.
-        output: String,
+        output: Text,
     },
     /// `log SOURCE`, with its lines. The source is `kmsg`, `journal`, `file NAME` or, without lines, `none ERRNO`.
-    Log(String, Vec<String>),
+    Log(Text, Vec<Text>),
     /// `answer @NAME JSON`.
-    Answer(String, serde_json::Value),
+    Answer(Text, serde_json::Value),
 }
 
 /// A machine as its entries tell it.
@@ -198,16 +203,16 @@ impl Entries {
     }
 
     /// A whole machine with its header.
-    pub fn parse(text: &str) -> Result<Entries, ParseError> {
+    pub fn parse(text: &'static str) -> Result<Entries, ParseError> {
         let mut parser = Parser::new(text)?;
-        let (line, first) = parser
+        let first = parser
             .next_line()?
             .ok_or_else(|| error(1, "the file is empty"))?;
-        match first.strip_prefix("gpucheck-machine ") {
+        match first.text.strip_prefix("gpucheck-machine ") {
             Some(FORMAT) => {}
             Some(other) => {
                 return Err(error(
-                    line,
+                    first.number,
                     format!(
                         "format {} is not known to this version, which reads format {FORMAT}",
                         shown(other)
@@ -216,7 +221,7 @@ impl Entries {
             }
             None => {
                 return Err(error(
-                    line,
+                    first.number,
                     format!("the first line must be `gpucheck-machine {FORMAT}`"),
                 ));
             }
@@ -227,7 +232,7 @@ impl Entries {
     }
 
     /// Like `parse`, for bytes of which nobody knows yet that they are text.
-    pub fn parse_bytes(bytes: &[u8]) -> Result<Entries, ParseError> {
+    pub fn parse_bytes(bytes: &'static [u8]) -> Result<Entries, ParseError> {
         check_size(bytes.len())?;
         match std::str::from_utf8(bytes) {
             Ok(text) => Entries::parse(text),
@@ -240,13 +245,13 @@ impl Entries {
     }
 
     /// Adds the entries of a text without a header, as `Entry::to_string` writes them. Lines are counted from 1.
-    pub fn push_text(&mut self, text: &str) -> Result<(), ParseError> {
+    pub fn push_text(&mut self, text: &'static str) -> Result<(), ParseError> {
         Parser::new(text)?.entries(self, false)
     }
 }
 
 /// One entry with its content lines, as `Entry::to_string` writes it.
-pub fn parse_entry(text: &str) -> Result<Entry, ParseError> {
+pub fn parse_entry(text: &'static str) -> Result<Entry, ParseError> {
     let mut entries = Entries::default();
     entries.push_text(text)?;
     let mut found = entries.entries.into_iter();
@@ -258,7 +263,7 @@ pub fn parse_entry(text: &str) -> Result<Entry, ParseError> {
 }
 
 /// The path that an entry speaks of.
-pub(super) fn path_of(entry: &Entry) -> Option<&str> {
+pub(super) fn path_of(entry: &Entry) -> Option<&Text> {
     match entry {
         Entry::File { path, .. }
         | Entry::Exists(path)
@@ -340,6 +345,19 @@ fn find_byte(bytes: &[u8], byte: u8) -> Option<usize> {
     None
 }
 
+/// Where a byte is met last.
+pub(super) fn last_byte(bytes: &[u8], byte: u8) -> Option<usize> {
+    let (rest, eights) = bytes.as_rchunks::<8>();
+    for (index, eight) in eights.iter().enumerate().rev() {
+        let matches = matches_of(*eight, byte);
+        if matches != 0 {
+            let behind = (matches.leading_zeros() / 8) as usize;
+            return Some(rest.len() + index * 8 + 7 - behind);
+        }
+    }
+    rest.iter().rposition(|other| *other == byte)
+}
+
 /// How often a byte is met.
 fn count_byte(bytes: &[u8], byte: u8) -> usize {
     let (eights, rest) = bytes.as_chunks::<8>();
@@ -354,60 +372,98 @@ fn count_byte(bytes: &[u8], byte: u8) -> usize {
 }
 
 /// The text before the first such byte (an ASCII character), and what follows it.
-fn split_at_byte(text: &str, byte: u8) -> Option<(&str, &str)> {
+pub(super) fn split_at_byte(text: &str, byte: u8) -> Option<(&str, &str)> {
     let at = find_byte(text.as_bytes(), byte)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
+/// The length of the first line without its end, and whether it holds no backslash.
+fn first_line(text: &[u8]) -> (usize, bool) {
+    let (eights, rest) = text.as_chunks::<8>();
+    let mut escapes = 0;
+    for (index, eight) in eights.iter().enumerate() {
+        let ends = matches_of(*eight, b'\n');
+        // What stands before the first end: all of it where there is none.
+        let before = !ends & ends.wrapping_sub(1);
+        escapes |= matches_of(*eight, b'\\') & before;
+        if ends != 0 {
+            let length = index * 8 + (ends.trailing_zeros() / 8) as usize;
+            return (length, escapes == 0);
+        }
+    }
+    let last = rest.split(|byte| *byte == b'\n').next().unwrap_or(rest);
+    let length = text.len() - rest.len() + last.len();
+    (length, escapes == 0 && !last.contains(&b'\\'))
+}
+
+/// A line without its end.
+#[derive(Clone, Copy)]
+struct Line {
+    /// From 1.
+    number: usize,
+    text: &'static str,
+    /// Nothing in it is escaped.
+    is_plain: bool,
+}
+
 /// Goes through a text line by line.
-struct Parser<'a> {
-    rest: &'a str,
+struct Parser {
+    rest: &'static str,
     /// Number of the line that was read last.
     line: usize,
     /// Names met so far, of `NAME_LIMIT`.
     names: usize,
+    /// The whole text cannot hold that many.
+    is_short: bool,
 }
 
-impl<'a> Parser<'a> {
-    fn new(text: &'a str) -> Result<Parser<'a>, ParseError> {
+impl Parser {
+    fn new(text: &'static str) -> Result<Parser, ParseError> {
         check_size(text.len())?;
         Ok(Parser {
             rest: text,
             line: 0,
             names: 0,
+            is_short: text.len() <= NAME_LIMIT,
         })
     }
 
     /// The next line without its end. A carriage return before the end belongs to the end: the writer escapes real ones.
-    fn next_line(&mut self) -> Result<Option<(usize, &'a str)>, ParseError> {
+    fn next_line(&mut self) -> Result<Option<Line>, ParseError> {
         if self.rest.is_empty() {
             return Ok(None);
         }
         self.line += 1;
-        let (line, rest) = split_at_byte(self.rest, b'\n').unwrap_or((self.rest, ""));
-        self.rest = rest;
+        let (length, is_plain) = first_line(self.rest.as_bytes());
+        let (line, rest) = self.rest.split_at(length);
+        self.rest = rest.get(1..).unwrap_or_default();
         if line.len() > LINE_LIMIT {
             return Err(error(
                 self.line,
                 format!("longer than {} MiB", LINE_LIMIT >> 20),
             ));
         }
-        let line = match line.as_bytes() {
+        let text = match line.as_bytes() {
             [.., b'\r'] => &line[..line.len() - 1],
             _ => line,
         };
-        Ok(Some((self.line, line)))
+        Ok(Some(Line {
+            number: self.line,
+            text,
+            is_plain,
+        }))
     }
 
     fn entries(&mut self, into: &mut Entries, header: bool) -> Result<(), ParseError> {
         // An entry of a capture takes some fifty bytes. Growing by and by would copy all of them several times.
         into.entries
             .reserve((self.rest.len() / 48).min(ENTRY_LIMIT));
-        while let Some((number, line)) = self.next_line()? {
-            if matches!(line.as_bytes(), [] | [b'#', ..]) {
+        while let Some(line) = self.next_line()? {
+            if matches!(line.text.as_bytes(), [] | [b'#', ..]) {
                 continue;
             }
-            let mut fields = Fields::new(number, line);
+            let number = line.number;
+            let mut fields = Fields::new(line);
             match fields.word {
                 "made-by" if header => {
                     once(&mut into.made_by, fields.rest()?, number, "made-by")?;
@@ -433,14 +489,18 @@ impl<'a> Parser<'a> {
     /// A tree of names is made of a machine. This bounds it.
     fn count_names(&mut self, number: usize, entry: &Entry) -> Result<(), ParseError> {
         let count = |path: &str| count_byte(path.as_bytes(), b'/');
-        let deep = path_of(entry).map_or(0, count);
-        if deep > PATH_DEPTH_LIMIT {
+        let path = path_of(entry).map_or("", |path| path);
+        if path.len() > PATH_DEPTH_LIMIT && count(path) > PATH_DEPTH_LIMIT {
             return Err(error(
                 number,
                 format!("a path of more than {PATH_DEPTH_LIMIT} names"),
             ));
         }
-        self.names += deep;
+        // A name takes a byte at least.
+        if self.is_short {
+            return Ok(());
+        }
+        self.names += count(path);
         match entry {
             Entry::Dir(_, names) => self.names += names.len(),
             Entry::Link(_, target) => self.names += count(target),
@@ -455,18 +515,18 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn entry(&mut self, mut fields: Fields<'a>) -> Result<Entry, ParseError> {
+    fn entry(&mut self, mut fields: Fields) -> Result<Entry, ParseError> {
         // The most frequent words come first: they are tried in turn.
         let entry = match fields.word {
             "absent" => Entry::Absent(fields.path()?),
             "file" => return self.file(fields),
             "unset" => Entry::Unset(fields.next("a name")?),
             "clock" => Entry::Clock(fields.next("a time")?),
-            "system" => Entry::System(System {
-                os: fields.next("an operating system")?,
-                machine: fields.next("an architecture")?,
-                release: fields.next("a release")?,
-            }),
+            "system" => Entry::System(Box::new(System {
+                os: fields.next("an operating system")?.into_owned(),
+                machine: fields.next("an architecture")?.into_owned(),
+                release: fields.next("a release")?.into_owned(),
+            })),
             "user" => Entry::User(Box::new(user(&mut fields)?)),
             "env" => return environment(&mut fields),
             "exists" => Entry::Exists(fields.path()?),
@@ -514,7 +574,7 @@ impl<'a> Parser<'a> {
                 else {
                     return Err(fields.wrong("`@` and a library must follow `answer`"));
                 };
-                return Ok(Entry::Answer(library.to_owned(), fields.object()?));
+                return Ok(Entry::Answer(library.to_owned().into(), fields.object()?));
             }
             "|" => return Err(fields.wrong("content without a `file`, `run` or `log` before it")),
             "made-by" | "base" => {
@@ -528,7 +588,7 @@ impl<'a> Parser<'a> {
         Ok(entry)
     }
 
-    fn file(&mut self, mut fields: Fields<'a>) -> Result<Entry, ParseError> {
+    fn file(&mut self, mut fields: Fields) -> Result<Entry, ParseError> {
         let path = fields.path()?;
         let form = if fields.is_at_end() {
             Form::Whole
@@ -544,7 +604,7 @@ impl<'a> Parser<'a> {
         Ok(Entry::File { path, text, form })
     }
 
-    fn run(&mut self, mut fields: Fields<'a>) -> Result<Entry, ParseError> {
+    fn run(&mut self, mut fields: Fields) -> Result<Entry, ParseError> {
         let mut command = Vec::new();
         while !fields.is_at_end() {
             command.push(fields.next("a word")?);
@@ -564,13 +624,13 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn log(&mut self, mut fields: Fields<'a>) -> Result<Entry, ParseError> {
+    fn log(&mut self, mut fields: Fields) -> Result<Entry, ParseError> {
         let mut source = fields.next("a source")?;
-        match source.as_str() {
+        match &*source {
             "kmsg" | "journal" => {}
             "file" | "none" => {
-                source.push(' ');
-                source.push_str(&fields.next("a file name or an errno")?);
+                let name = fields.next("a file name or an errno")?;
+                source = format!("{source} {name}").into();
             }
             _ => {
                 return Err(fields.wrong("a log is `kmsg`, `journal`, `file NAME` or `none ERRNO`"));
@@ -578,13 +638,13 @@ impl<'a> Parser<'a> {
         }
         fields.end()?;
         let mut lines = Vec::new();
-        while let Some((number, raw, ends)) = self.content_line()? {
+        while let Some((raw, ends)) = self.content_line()? {
             if !ends {
-                return Err(error(number, "a log line ends in a lone backslash"));
+                return Err(error(raw.number, "a log line ends in a lone backslash"));
             }
-            let mut line = String::with_capacity(raw.len());
-            decode_content(number, raw, &mut line)?;
-            lines.push(line);
+            let mut line = String::with_capacity(raw.text.len());
+            decode_content(raw, &mut line)?;
+            lines.push(line.into());
         }
         if source.starts_with("none ") && !lines.is_empty() {
             return Err(error(self.line, "`log none` has no lines"));
@@ -593,78 +653,87 @@ impl<'a> Parser<'a> {
     }
 
     /// The content lines that follow, as one text.
-    fn content(&mut self) -> Result<String, ParseError> {
+    fn content(&mut self) -> Result<Text, ParseError> {
         let mut text = String::new();
         let mut ended = true;
-        while let Some((number, raw, ends)) = self.content_line()? {
+        while let Some((raw, ends)) = self.content_line()? {
             if !ended {
                 return Err(error(
-                    number - 1,
+                    raw.number - 1,
                     "a lone backslash may only end the last line",
                 ));
             }
-            text.reserve(raw.len() + 1);
-            decode_content(number, raw, &mut text)?;
+            text.reserve(raw.text.len() + 1);
+            decode_content(raw, &mut text)?;
             if ends {
                 text.push('\n');
             }
             ended = ends;
         }
-        Ok(text)
+        Ok(text.into())
     }
 
-    /// The next line if it is one of content: its number, its raw text, and whether a line end belongs to it.
-    fn content_line(&mut self) -> Result<Option<(usize, &'a str, bool)>, ParseError> {
+    /// The next line if it is one of content: as it is written, and whether a line end belongs to it.
+    fn content_line(&mut self) -> Result<Option<(Line, bool)>, ParseError> {
         if self.rest.as_bytes().first() != Some(&b'|') {
             return Ok(None);
         }
-        let Some((number, line)) = self.next_line()? else {
+        let Some(mut line) = self.next_line()? else {
             return Ok(None);
         };
         // An editor that strips spaces at line ends leaves a bare `|` of an empty line.
-        let raw = match line.strip_prefix("| ") {
-            Some(raw) => raw,
-            None if line == "|" => "",
-            None => return Err(error(number, "a content line must begin with `| `")),
+        line.text = match line.text.strip_prefix("| ") {
+            Some(text) => text,
+            None if line.text == "|" => "",
+            None => return Err(error(line.number, "a content line must begin with `| `")),
         };
-        let backslashes = raw.bytes().rev().take_while(|byte| *byte == b'\\').count();
+        let bytes = line.text.bytes().rev();
+        let backslashes = bytes.take_while(|byte| *byte == b'\\').count();
         if backslashes % 2 == 1 {
-            return Ok(Some((number, &raw[..raw.len() - 1], false)));
+            line.text = &line.text[..line.text.len() - 1];
+            return Ok(Some((line, false)));
         }
-        Ok(Some((number, raw, true)))
+        Ok(Some((line, true)))
     }
 }
 
 fn once(
     slot: &mut Option<String>,
-    value: String,
+    value: Text,
     number: usize,
     word: &str,
 ) -> Result<(), ParseError> {
-    match slot.replace(value) {
+    match slot.replace(value.into_owned()) {
         None => Ok(()),
         Some(_) => Err(error(number, format!("a second `{word}`"))),
     }
 }
 
 /// The fields of a line after its first word.
-struct Fields<'a> {
-    number: usize,
-    word: &'a str,
-    rest: Option<&'a str>,
+struct Fields {
+    line: Line,
+    word: &'static str,
+    rest: Option<&'static str>,
 }
 
-impl<'a> Fields<'a> {
-    fn new(number: usize, line: &'a str) -> Fields<'a> {
-        let (word, rest) = match split_at_byte(line, b' ') {
+impl Fields {
+    fn new(line: Line) -> Fields {
+        let (word, rest) = match split_at_byte(line.text, b' ') {
             Some((word, rest)) => (word, Some(rest)),
-            None => (line, None),
+            None => (line.text, None),
         };
-        Fields { number, word, rest }
+        Fields { line, word, rest }
     }
 
     fn wrong(&self, what: impl Into<String>) -> ParseError {
-        error(self.number, what)
+        error(self.line.number, what)
+    }
+
+    fn decode(&self, raw: &'static str) -> Result<Text, ParseError> {
+        if self.line.is_plain {
+            return Ok(raw.into());
+        }
+        decode_field(self.line.number, raw)
     }
 
     fn is_at_end(&self) -> bool {
@@ -672,10 +741,10 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field as it is written.
-    fn raw(&mut self, what: &str) -> Result<&'a str, ParseError> {
+    fn raw(&mut self, what: &str) -> Result<&'static str, ParseError> {
         let rest = self
             .rest
-            .ok_or_else(|| error(self.number, format!("{what} is missing")))?;
+            .ok_or_else(|| self.wrong(format!("{what} is missing")))?;
         match split_at_byte(rest, b' ') {
             Some((field, rest)) => {
                 self.rest = Some(rest);
@@ -689,27 +758,27 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field, decoded; not empty.
-    fn next(&mut self, what: &str) -> Result<String, ParseError> {
+    fn next(&mut self, what: &str) -> Result<Text, ParseError> {
         let raw = self.raw(what)?;
         if raw.is_empty() {
             return Err(self.wrong(format!("{what} is missing (two spaces, or one at the end)")));
         }
-        decode_field(self.number, raw)
+        self.decode(raw)
     }
 
-    fn path(&mut self) -> Result<String, ParseError> {
+    fn path(&mut self) -> Result<Text, ParseError> {
         let path = self.next("a path")?;
         self.absolute(path)
     }
 
-    fn absolute(&self, path: String) -> Result<String, ParseError> {
+    fn absolute(&self, path: Text) -> Result<Text, ParseError> {
         if path.as_bytes().first() != Some(&b'/') {
             return Err(self.wrong("a path must begin with `/`"));
         }
         Ok(path)
     }
 
-    fn names(&mut self) -> Result<Vec<String>, ParseError> {
+    fn names(&mut self) -> Result<Vec<Text>, ParseError> {
         let mut names = Vec::new();
         while !self.is_at_end() {
             let name = self.next("a name")?;
@@ -733,7 +802,7 @@ impl<'a> Fields<'a> {
     }
 
     /// `rw` and what came of it.
-    fn result(&mut self) -> Result<String, ParseError> {
+    fn result(&mut self) -> Result<Text, ParseError> {
         if self.raw("`rw`")? != "rw" {
             return Err(self.wrong("`rw` must follow the path"));
         }
@@ -741,12 +810,12 @@ impl<'a> Fields<'a> {
     }
 
     /// Everything up to the end of the line, decoded.
-    fn rest(&mut self) -> Result<String, ParseError> {
+    fn rest(&mut self) -> Result<Text, ParseError> {
         let raw = self
             .rest
             .take()
-            .ok_or_else(|| error(self.number, "nothing follows"))?;
-        decode_field(self.number, raw)
+            .ok_or_else(|| self.wrong("nothing follows"))?;
+        self.decode(raw)
     }
 
     /// The JSON object up to the end of the line.
@@ -754,7 +823,7 @@ impl<'a> Fields<'a> {
         let raw = self
             .rest
             .take()
-            .ok_or_else(|| error(self.number, "JSON is missing"))?;
+            .ok_or_else(|| self.wrong("JSON is missing"))?;
         match serde_json::from_str(raw) {
             Ok(Value::Object(object)) => Ok(Value::Object(object)),
             Ok(_) => Err(self.wrong("the JSON is no object")),
@@ -815,8 +884,8 @@ impl<'a> Fields<'a> {
 
 type OptionResult<T> = Result<Option<T>, ParseError>;
 
-fn user(fields: &mut Fields<'_>) -> Result<ProcessUser, ParseError> {
-    let id = |fields: &Fields<'_>, text: &str| {
+fn user(fields: &mut Fields) -> Result<ProcessUser, ParseError> {
+    let id = |fields: &Fields, text: &str| {
         text.parse::<u32>()
             .map_err(|_| fields.wrong(format!("{} is no id", shown(text))))
     };
@@ -837,7 +906,7 @@ fn user(fields: &mut Fields<'_>) -> Result<ProcessUser, ParseError> {
     while !fields.is_at_end() {
         let field = fields.raw("a field")?;
         match field.split_once('=') {
-            Some(("name", name)) => user.name = Some(decode_field(fields.number, name)?),
+            Some(("name", name)) => user.name = Some(fields.decode(name)?.into_owned()),
             Some(("real", uid)) => user.real_uid = id(fields, uid)?,
             Some(("sudo", uid)) => user.sudo_uid = Some(id(fields, uid)?),
             _ => return Err(fields.wrong("only `name=`, `real=` and `sudo=` may follow")),
@@ -846,21 +915,20 @@ fn user(fields: &mut Fields<'_>) -> Result<ProcessUser, ParseError> {
     Ok(user)
 }
 
-fn environment(fields: &mut Fields<'_>) -> Result<Entry, ParseError> {
+fn environment(fields: &mut Fields) -> Result<Entry, ParseError> {
     let raw = fields.rest.take().unwrap_or("");
     if raw == "whole" {
         return Ok(Entry::EnvWhole);
     }
     match raw.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !name.contains(' ') => Ok(Entry::Env(
-            decode_field(fields.number, name)?,
-            decode_field(fields.number, value)?,
-        )),
+        Some((name, value)) if !name.is_empty() && !name.contains(' ') => {
+            Ok(Entry::Env(fields.decode(name)?, fields.decode(value)?))
+        }
         _ => Err(fields.wrong("`whole` or NAME=VALUE must follow `env`")),
     }
 }
 
-fn whole(fields: &mut Fields<'_>) -> Result<Entry, ParseError> {
+fn whole(fields: &mut Fields) -> Result<Entry, ParseError> {
     let raw = fields.raw("a path")?;
     // The stars count as written: a folder that is really named so has them escaped.
     let (folder, below) = match raw.strip_suffix("/**") {
@@ -868,13 +936,13 @@ fn whole(fields: &mut Fields<'_>) -> Result<Entry, ParseError> {
         Some(folder) => (folder, true),
         None => (raw, false),
     };
-    let path = decode_field(fields.number, folder)?;
+    let path = fields.decode(folder)?;
     Ok(Entry::Whole(fields.absolute(path)?, below))
 }
 
 const KINDS: [&str; 7] = ["file", "dir", "link", "char", "block", "fifo", "socket"];
 
-fn stat(fields: &mut Fields<'_>) -> Result<Entry, ParseError> {
+fn stat(fields: &mut Fields) -> Result<Entry, ParseError> {
     let path = fields.path()?;
     let kind = fields.raw("a kind")?;
     let kind = match kind {
@@ -899,7 +967,7 @@ fn stat(fields: &mut Fields<'_>) -> Result<Entry, ParseError> {
     ))
 }
 
-fn node(fields: &mut Fields<'_>) -> Result<Entry, ParseError> {
+fn node(fields: &mut Fields) -> Result<Entry, ParseError> {
     let path = fields.path()?;
     let kind = match fields.raw("`c` or `b`")? {
         "c" => "char",
@@ -951,32 +1019,67 @@ fn escape(number: usize, text: &str) -> Result<(u8, &str), ParseError> {
     }
 }
 
-fn decode_field(number: usize, raw: &str) -> Result<String, ParseError> {
-    if find_byte(raw.as_bytes(), b'\\').is_none() {
-        return Ok(raw.to_owned());
-    }
+fn decode_field(number: usize, raw: &str) -> Result<Text, ParseError> {
     let mut bytes = Vec::with_capacity(raw.len());
     let mut rest = raw;
-    while let Some((before, after)) = rest.split_once('\\') {
+    while let Some((before, after)) = split_at_byte(rest, b'\\') {
         bytes.extend_from_slice(before.as_bytes());
         let (byte, after) = escape(number, after)?;
         bytes.push(byte);
         rest = after;
     }
     bytes.extend_from_slice(rest.as_bytes());
-    String::from_utf8(bytes).map_err(|_| error(number, "an escaped field is not UTF-8"))
+    String::from_utf8(bytes)
+        .map(Text::from)
+        .map_err(|_| error(number, "an escaped field is not UTF-8"))
 }
 
-fn decode_content(number: usize, raw: &str, into: &mut String) -> Result<(), ParseError> {
-    let mut rest = raw;
-    while let Some((before, after)) = split_at_byte(rest, b'\\') {
+fn decode_content(line: Line, into: &mut String) -> Result<(), ParseError> {
+    let mut rest = line.text;
+    while !line.is_plain
+        && let Some((before, after)) = split_at_byte(rest, b'\\')
+    {
         into.push_str(before);
-        let (byte, after) = escape(number, after)?;
+        if let Some(digits) = after.strip_prefix("u{") {
+            let (character, after) = digits
+                .split_once('}')
+                .filter(|(digits, _)| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+                .and_then(|(digits, after)| {
+                    let number = u32::from_str_radix(digits, 16).ok()?;
+                    Some((char::from_u32(number)?, after))
+                })
+                .ok_or_else(|| {
+                    error(
+                        line.number,
+                        "`\\u{` must be followed by the number of a character and `}`",
+                    )
+                })?;
+            into.push(character);
+            rest = after;
+            continue;
+        }
+        let (byte, after) = escape(line.number, after)?;
         into.push(char::from(byte));
         rest = after;
     }
     into.push_str(rest);
     Ok(())
+}
+
+/// Cannot be seen and makes the text around it look like another one: marks of direction, blanks of no width and the like.
+fn is_mark(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 /// Where a text is written: what has to be escaped differs.
@@ -993,11 +1096,7 @@ fn write_escaped(f: &mut impl fmt::Write, text: &str, place: Place) -> fmt::Resu
         '\\' => true,
         ' ' => place == Place::Field,
         '\t' => place != Place::Content,
-        // Marks of direction, which make a name look like another one.
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            place != Place::Content
-        }
-        _ => c.is_control(),
+        _ => c.is_control() || is_mark(c),
     };
     // A space at the very end would not survive an editor.
     let (text, last_space) = match text.strip_suffix(' ') {
@@ -1010,6 +1109,9 @@ fn write_escaped(f: &mut impl fmt::Write, text: &str, place: Place) -> fmt::Resu
         let c = rest[at..].chars().next().unwrap_or_default();
         match c {
             '\\' => f.write_str("\\\\")?,
+            _ if place == Place::Content && u32::from(c) > 0xff => {
+                write!(f, "\\u{{{:x}}}", u32::from(c))?;
+            }
             _ if place == Place::Content => write!(f, "\\x{:02x}", u32::from(c))?,
             _ => {
                 for byte in c.encode_utf8(&mut [0; 4]).bytes() {
@@ -1054,9 +1156,12 @@ impl fmt::Display for OneLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.to_string();
         let mut rest = text.as_str();
-        while let Some(at) = rest.find(char::is_control) {
+        while let Some(at) = rest.find(|c: char| c.is_control() || is_mark(c)) {
             let c = rest[at..].chars().next().unwrap_or_default();
-            write!(f, "{}\\u{:04x}", &rest[..at], u32::from(c))?;
+            f.write_str(&rest[..at])?;
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(f, "\\u{unit:04x}")?;
+            }
             rest = &rest[at + c.len_utf8()..];
         }
         f.write_str(rest)
@@ -1104,7 +1209,7 @@ fn writable(text: &str) -> &str {
     }
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        // Four characters for one is the most that escaping makes of a byte.
+        // Four bytes for one is the most that escaping makes of a text.
         let mut counter = Counter(0);
         if line.len() >= LINE_LIMIT / 4
             && (write_escaped(&mut counter, line, Place::Content).is_err()
@@ -1322,7 +1427,7 @@ pub const NOT_LOADED: &str = "not loaded: ";
 /// | `Unasked` | `{"unasked": "quick"}` |
 pub fn answer_to_json<T: Serialize>(answer: &Seen<T>) -> Value {
     let (key, value) = match answer {
-        Seen::Got(value) => match serde_json::to_value(value) {
+        Seen::Got(value) => match to_json(&value) {
             Ok(json) => ("ok", json),
             Err(_) => ("error", Value::from("the answer cannot be written as JSON")),
         },
@@ -1347,7 +1452,7 @@ pub fn answer_from_json<T: DeserializeOwned>(json: &Value) -> Seen<T> {
         return Seen::error("the recorded answer is of no known form");
     };
     match (key.as_str(), value, value.as_str()) {
-        ("ok", value, _) => match serde_json::from_value(value.clone()) {
+        ("ok", value, _) => match from_json(value) {
             Ok(answer) => Seen::Got(answer),
             Err(_) => Seen::error("the recorded answer is not of this version's shape"),
         },
@@ -1372,7 +1477,7 @@ mod tests {
     use std::path::PathBuf;
 
     fn parse(body: &str) -> Result<Entries, ParseError> {
-        Entries::parse(&format!("gpucheck-machine 1\n{body}"))
+        Entries::parse(format!("gpucheck-machine 1\n{body}").leak())
     }
 
     /// Machines of the shared material; empty, with a note, where it is not here.
@@ -1443,6 +1548,9 @@ mod tests {
             "modinfo /a.ko {\"version\":\"580.95.05\"}",
             "elf /a.so {\"needed\":[\"libc.so.6\"],\"soname\":\"a\"}",
             "run rpm -qa rc=0\n| kernel-6.8.0\\",
+            "file /a\n| \\u{202e}x\\u{200b}\\xad\\u{e0041}",
+            "log kmsg\n| \\u{202e}x\\u{feff}",
+            "answer @nvml {\"ok\":\"\\u202e\\udb40\\udc41\"}",
             "log kmsg\n| [    1.0] \\x1b line \\\\",
             "log file /var/log/kern.log\n| a",
             "log none EPERM",
@@ -1587,6 +1695,7 @@ mod tests {
                 for byte in [b'/', b'0', 0, 0xaf, b'!'] {
                     let is_it = |other: &u8| *other == byte;
                     assert_eq!(find_byte(part, byte), part.iter().position(is_it));
+                    assert_eq!(last_byte(part, byte), part.iter().rposition(is_it));
                     let count = part.iter().filter(|other| is_it(other)).count();
                     assert_eq!(count_byte(part, byte), count);
                 }
@@ -1614,7 +1723,7 @@ mod tests {
         let many = "hang /a\n".repeat(ENTRY_LIMIT + 1);
         assert_eq!(parse(&many).expect_err("many").line, ENTRY_LIMIT + 2);
         let huge = "#".repeat(MACHINE_LIMIT + 1);
-        assert!(Entries::parse(&huge).is_err());
+        assert!(Entries::parse(huge.leak()).is_err());
         let deep = format!("absent {}\n", "/a".repeat(PATH_DEPTH_LIMIT + 1));
         assert_eq!(parse(&deep).expect_err("deep").line, 2);
         let wide = format!("dir /a{}\n", " a".repeat(250_000)).repeat(12);
@@ -1646,12 +1755,16 @@ mod tests {
         for text in texts {
             for form in [Form::Whole, Form::Cut, Form::Kept] {
                 let entry = Entry::File {
-                    path: "/a".to_owned(),
-                    text: text.to_owned(),
+                    path: "/a".into(),
+                    text: text.into(),
                     form,
                 };
                 let written = entry.to_string();
-                assert_eq!(parse_entry(&written).as_ref(), Ok(&entry), "{written}");
+                assert_eq!(
+                    parse_entry(written.clone().leak()).as_ref(),
+                    Ok(&entry),
+                    "{written}"
+                );
                 assert!(
                     written
                         .chars()
@@ -1668,8 +1781,8 @@ mod tests {
     #[test]
     fn binary_attributes_are_written_byte_by_byte() {
         let entry = Entry::File {
-            path: "/config".to_owned(),
-            text: bytes_as_text(&[0xde, 0x10, 0x04, 0x25, 0x00]),
+            path: "/config".into(),
+            text: bytes_as_text(&[0xde, 0x10, 0x04, 0x25, 0x00]).into(),
             form: Form::Cut,
         };
         assert_eq!(
@@ -1681,17 +1794,17 @@ mod tests {
     #[test]
     fn a_line_that_no_reader_would_take_is_cut() {
         let entry = Entry::File {
-            path: "/a".to_owned(),
-            text: format!("first\n{}\n", "\u{1b}".repeat(LINE_LIMIT / 3)),
+            path: "/a".into(),
+            text: format!("first\n{}\n", "\u{1b}".repeat(LINE_LIMIT / 3)).into(),
             form: Form::Kept,
         };
         assert_eq!(entry.to_string(), "file /a cut\n| first");
         let entry = Entry::File {
-            path: "/a".to_owned(),
-            text: format!("{}\n", "x".repeat(LINE_LIMIT - 100)),
+            path: "/a".into(),
+            text: format!("{}\n", "x".repeat(LINE_LIMIT - 100)).into(),
             form: Form::Kept,
         };
-        assert_eq!(parse_entry(&entry.to_string()), Ok(entry));
+        assert_eq!(parse_entry(entry.to_string().leak()), Ok(entry));
     }
 
     #[test]
@@ -1754,15 +1867,16 @@ mod tests {
     #[test]
     fn real_machines_are_stable() {
         for (name, bytes) in shared_machines() {
-            let entries =
-                Entries::parse_bytes(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let entries = Entries::parse_bytes(bytes.leak())
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
             let printed = entries.to_string();
-            let again = Entries::parse(&printed).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let again = Entries::parse(printed.clone().leak())
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(again, entries.settled(), "{name}");
             assert_eq!(again.to_string(), printed, "{name}");
             for entry in &entries.entries {
                 assert_eq!(
-                    parse_entry(&entry.to_string()).as_ref(),
+                    parse_entry(entry.to_string().leak()).as_ref(),
                     Ok(entry),
                     "{name}"
                 );
@@ -1782,6 +1896,7 @@ mod tests {
                 .max_by_key(Vec::len),
         );
         for text in texts {
+            let text: &'static [u8] = text.leak();
             let mut good = 0;
             for end in 0..text.len() {
                 if let Ok(entries) = Entries::parse_bytes(&text[..end]) {
@@ -1806,11 +1921,11 @@ mod tests {
             (self.0 >> 11) as usize % end
         }
 
-        fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        fn pick(&mut self, from: &[&'static str]) -> &'static str {
             from[self.below(from.len())]
         }
 
-        fn text(&mut self) -> String {
+        fn text(&mut self) -> Text {
             let parts = [
                 "a", "B", " ", "\n", "\\", "\r", "\t", "\u{1b}", "\0", "é", "\u{80}", "\u{ff}",
                 "漢", "|", "#", "->", "**", "=", "x41", "\u{85}", "\u{7f}",
@@ -1818,18 +1933,18 @@ mod tests {
             (0..self.below(8)).map(|_| self.pick(&parts)).collect()
         }
 
-        fn word(&mut self) -> String {
+        fn word(&mut self) -> Text {
             let word = self.text().replace('/', "");
             if word.is_empty() || word == "." || word == ".." {
-                "w".to_owned()
+                "w".into()
             } else {
-                word
+                word.into()
             }
         }
 
-        fn path(&mut self) -> String {
+        fn path(&mut self) -> Text {
             let names = ["a", "b", "c d", "**", "e\\", "é", "\u{1b}", "-"];
-            (0..1 + self.below(4)).fold(String::new(), |path, _| path + "/" + self.pick(&names))
+            (0..1 + self.below(4)).fold(Text::default(), |path, _| path + "/" + self.pick(&names))
         }
 
         fn known<T>(&mut self, value: T) -> Option<T> {
@@ -1841,18 +1956,18 @@ mod tests {
             let operation = Operation::ALL[self.below(6)].0;
             match self.below(25) {
                 0 => Entry::Clock(self.word()),
-                1 => Entry::System(System {
-                    os: self.word(),
-                    machine: self.word(),
-                    release: self.word(),
-                }),
+                1 => Entry::System(Box::new(System {
+                    os: self.word().into_owned(),
+                    machine: self.word().into_owned(),
+                    release: self.word().into_owned(),
+                })),
                 2 => Entry::User(Box::new(ProcessUser {
                     uid: self.below(3) as u32,
                     gid: self.below(3) as u32,
                     groups: (0..self.below(3) as u32).collect(),
                     real_uid: self.below(3) as u32,
                     sudo_uid: self.known(5),
-                    name: Some(self.word()).filter(|name| name.len() > 2),
+                    name: Some(self.word().into_owned()).filter(|name| name.len() > 2),
                 })),
                 3 => Entry::EnvWhole,
                 4 => Entry::Env(self.word(), self.text()),
@@ -1901,7 +2016,7 @@ mod tests {
                 20 => Entry::Open(path, self.word()),
                 21 => Entry::ModInfo(path, serde_json::json!({ "version": self.text() })),
                 22 => Entry::Log(
-                    self.pick(&["kmsg", "journal", "file a b"]).to_owned(),
+                    self.pick(&["kmsg", "journal", "file a b"]).into(),
                     (0..self.below(3)).map(|_| self.text()).collect(),
                 ),
                 _ => Entry::Run {
@@ -1920,13 +2035,17 @@ mod tests {
             let entries = Entries::new((0..random.below(12)).map(|_| random.entry()).collect());
             for entry in &entries.entries {
                 let written = entry.to_string();
-                assert_eq!(parse_entry(&written).as_ref(), Ok(entry), "{written}");
+                assert_eq!(
+                    parse_entry(written.clone().leak()).as_ref(),
+                    Ok(entry),
+                    "{written}"
+                );
             }
             let settled = entries.settled();
             assert_eq!(settled.settled(), settled, "{:#?}", entries.entries);
             let printed = entries.to_string();
-            let again =
-                Entries::parse(&printed).unwrap_or_else(|error| panic!("{error} in\n{printed}"));
+            let again = Entries::parse(printed.clone().leak())
+                .unwrap_or_else(|error| panic!("{error} in\n{printed}"));
             assert_eq!(again, settled, "{printed}");
             assert_eq!(again.to_string(), printed);
             // Laid over nothing and under nothing it is the same machine.

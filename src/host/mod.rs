@@ -18,13 +18,13 @@ use crate::facts::environment::ProcessUser;
 use crate::facts::kernel_log::{KernelLog, LogLine};
 use crate::facts::module_files::ModInfo;
 use crate::facts::software::Elf;
-use crate::facts::{Failure, Seen, Why};
+use crate::facts::{Failure, Seen, Why, from_json, to_json};
 use log::{Holds, Messages};
-use machine::{Entry, Form, Operation};
+use machine::{Entry, Form, Operation, Text};
 use redact::Redactor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest text that `Host::text` reads, in bytes. Attributes and configuration files are far below; what is longer is
@@ -65,7 +65,7 @@ pub struct Listing {
     pub names: Vec<String>,
     /// These are all. False: others may be there too.
     pub whole: bool,
-    /// These are all that somebody wanted when they were recorded.
+    /// These are all that somebody wanted when they were recorded, who may not have wanted the same.
     pub kept: bool,
 }
 
@@ -154,10 +154,10 @@ pub trait Source {
     fn elf(&self, _path: &str) -> Seen<Elf> {
         Seen::default()
     }
-    /// `/etc/ld.so.cache` as lines, and whether these are all.
-    fn loader_cache(&self) -> Seen<(String, bool)> {
+    /// `/etc/ld.so.cache` as lines, at least those for the names that `wanted` says, and whether these are all.
+    fn loader_cache(&self, wanted: &dyn Fn(&str) -> bool) -> Seen<(String, bool)> {
         self.bytes(loader_cache::PATH, loader_cache::LIMIT)
-            .and_then(|bytes| loader_cache::decode(&bytes))
+            .and_then(|bytes| loader_cache::decode(&bytes, wanted))
             .map(|text| (text, true))
     }
     /// Exit status and output of a program of the system, and whether that is all of it. Only the running system has
@@ -194,13 +194,18 @@ pub trait Source {
         Seen::default()
     }
     /// A recorded kernel log: its source and its lines. None: the system itself has to be asked.
-    fn recorded_log(&self) -> Option<Seen<(&str, &[String])>> {
+    fn recorded_log(&self) -> Option<Seen<(&str, &[Text])>> {
         None
     }
     /// Libraries of the running system may be asked.
     fn is_live(&self) -> bool {
         false
     }
+}
+
+/// A text of an entry that is recorded.
+fn owned(text: &str) -> Text {
+    Text::Owned(text.to_owned())
 }
 
 fn joined(lines: &[String]) -> String {
@@ -232,6 +237,7 @@ pub struct Host {
     record: Option<RefCell<Vec<Entry>>>,
     /// The names that were recorded of each folder: of several listings of one folder the last counts.
     listed: RefCell<BTreeMap<String, BTreeSet<String>>>,
+    library: OnceCell<Seen<String>>,
     before_read: Box<dyn Fn(&str)>,
 }
 
@@ -246,6 +252,7 @@ impl Host {
             options,
             record: None,
             listed: RefCell::default(),
+            library: OnceCell::new(),
             before_read: Box::new(|_| {}),
         }
     }
@@ -294,8 +301,8 @@ impl Host {
                 }
             });
         self.note(path, Operation::Read, &answer, |text| Entry::File {
-            path: path.to_owned(),
-            text: text.clone(),
+            path: owned(path),
+            text: owned(text),
             form: Form::Whole,
         });
         answer
@@ -318,8 +325,8 @@ impl Host {
                 bytes
             });
         self.note(path, Operation::Read, &answer, |bytes| Entry::File {
-            path: path.to_owned(),
-            text: machine::bytes_as_text(bytes),
+            path: owned(path),
+            text: machine::bytes_as_text(bytes).into(),
             form: Form::Cut,
         });
         answer
@@ -370,8 +377,8 @@ impl Host {
 
     fn note_lines(&self, path: &str, answer: &Seen<Lines>) {
         self.note(path, Operation::Read, answer, |lines| Entry::File {
-            path: path.to_owned(),
-            text: joined(&lines.lines),
+            path: owned(path),
+            text: joined(&lines.lines).into(),
             form: if lines.whole { Form::Kept } else { Form::Cut },
         });
     }
@@ -390,7 +397,7 @@ impl Host {
             self.listing(path, &listing.names)
         });
         if answer.got().is_some_and(|listing| listing.whole) {
-            self.push(|| Entry::Whole(path.to_owned(), false));
+            self.push(|| Entry::Whole(owned(path), false));
         }
         answer
     }
@@ -405,16 +412,22 @@ impl Host {
             Listing {
                 names,
                 whole: listing.whole || listing.kept,
-                kept: false,
+                kept: listing.kept && !listing.whole,
             }
         });
         self.note(path, Operation::List, &answer, |listing| {
             self.listing(path, &listing.names)
         });
         if answer.got().is_some_and(|listing| listing.whole) {
-            self.push(|| Entry::Kept(path.to_owned()));
+            self.push(|| Entry::Kept(owned(path)));
         }
         answer
+    }
+
+    /// A name is not in a folder, as its listing proves. Nobody is asked; it is recorded, so that who replays it need not know
+    /// which names were kept of the listing.
+    pub fn proved_absent(&self, path: &str) {
+        self.push(|| Entry::Absent(owned(path)));
     }
 
     /// Target of a link, as it is written; `EINVAL` where the path is no link.
@@ -424,7 +437,7 @@ impl Host {
             .link(&self.redactor.asked(path))
             .map(|target| self.redactor.path(&target));
         self.note(path, Operation::Link, &answer, |target| {
-            Entry::Link(path.to_owned(), target.clone())
+            Entry::Link(owned(path), owned(target))
         });
         answer
     }
@@ -446,13 +459,13 @@ impl Host {
             .map(|target| self.redactor.path(&target));
         self.note(path, Operation::Link, &answer, |target| {
             if target == path {
-                Entry::Exists(path.to_owned())
+                Entry::Exists(owned(path))
             } else {
-                Entry::Link(path.to_owned(), target.clone())
+                Entry::Link(owned(path), owned(target))
             }
         });
         if let Some(target) = answer.got().filter(|target| *target != path) {
-            self.push(|| Entry::Exists(target.clone()));
+            self.push(|| Entry::Exists(owned(target)));
         }
         answer
     }
@@ -467,7 +480,7 @@ impl Host {
         (self.before_read)(path);
         let answer = self.source.stat(&self.redactor.asked(path));
         self.note(path, Operation::Stat, &answer, |stat| {
-            Entry::Stat(path.to_owned(), Box::new(stat.clone()))
+            Entry::Stat(owned(path), Box::new(stat.clone()))
         });
         answer
     }
@@ -478,7 +491,7 @@ impl Host {
         (self.before_read)(path);
         let answer = self.source.open(&self.redactor.asked(path));
         self.note(path, Operation::Open, &answer, |result| {
-            Entry::Open(path.to_owned(), result.clone())
+            Entry::Open(owned(path), owned(result))
         });
         answer
     }
@@ -487,7 +500,7 @@ impl Host {
     pub fn access(&self, path: &str) -> Seen<String> {
         let answer = self.source.access(&self.redactor.asked(path));
         self.note(path, Operation::Access, &answer, |result| {
-            Entry::Access(path.to_owned(), result.clone())
+            Entry::Access(owned(path), owned(result))
         });
         answer
     }
@@ -498,10 +511,10 @@ impl Host {
         match &answer {
             Seen::Got(entries) => {
                 for entry in entries {
-                    self.push(|| Entry::Acl(path.to_owned(), Some(entry.clone())));
+                    self.push(|| Entry::Acl(owned(path), Some(owned(entry))));
                 }
             }
-            Seen::Absent => self.push(|| Entry::Acl(path.to_owned(), None)),
+            Seen::Absent => self.push(|| Entry::Acl(owned(path), None)),
             Seen::Unasked(_) | Seen::Failed(_) => {}
         }
         answer
@@ -515,10 +528,7 @@ impl Host {
             .modinfo(&self.redactor.asked(path))
             .map(|info| self.redactor.modinfo(info));
         self.note(path, Operation::Read, &answer, |info| {
-            Entry::ModInfo(
-                path.to_owned(),
-                serde_json::to_value(info).unwrap_or_default(),
-            )
+            Entry::ModInfo(owned(path), to_json(info).unwrap_or_default())
         });
         answer
     }
@@ -533,7 +543,7 @@ impl Host {
             None => self.log_of_the_system(keep, &mut tried),
         };
         for (path, why) in &tried {
-            let error = || Entry::Error(path.clone(), Operation::Read, why.clone());
+            let error = || Entry::Error(owned(path), Operation::Read, owned(why));
             self.push(error);
         }
         match found {
@@ -553,8 +563,12 @@ impl Host {
                         .collect()
                 };
                 self.push(|| {
-                    let lines = lines.iter().flat_map(log::written).collect();
-                    Entry::Log(source.clone(), lines)
+                    let lines = lines
+                        .iter()
+                        .flat_map(log::written)
+                        .map(Text::from)
+                        .collect();
+                    Entry::Log(owned(&source), lines)
                 });
                 Seen::Got(KernelLog {
                     source,
@@ -564,12 +578,8 @@ impl Host {
                 })
             }
             Seen::Failed(failure) => {
-                let errno = match &failure {
-                    Failure::Denied { errno: what } | Failure::Error { what } => what.as_str(),
-                    Failure::TimedOut { .. } => "ETIMEDOUT",
-                    Failure::Crashed { how } => how.as_str(),
-                };
-                self.push(|| Entry::Log(format!("none {errno}"), Vec::new()));
+                let errno = failure.what();
+                self.push(|| Entry::Log(format!("none {errno}").into(), Vec::new()));
                 Seen::Failed(Failure::errno(errno))
             }
             other => other.and_then(|_| Seen::Absent),
@@ -578,7 +588,7 @@ impl Host {
 
     fn recorded_log(
         &self,
-        recorded: Seen<(&str, &[String])>,
+        recorded: Seen<(&str, &[Text])>,
         keep: &dyn Fn(&str) -> bool,
         tried: &mut BTreeMap<String, String>,
     ) -> Seen<(String, Messages)> {
@@ -698,19 +708,20 @@ impl Host {
         (self.before_read)(path);
         let answer = self.redacted(self.source.elf(&self.redactor.asked(path)));
         self.note(path, Operation::Read, &answer, |elf| {
-            let json = serde_json::to_value(elf).unwrap_or_default();
-            Entry::Elf(path.to_owned(), json)
+            let json = to_json(elf).unwrap_or_default();
+            Entry::Elf(owned(path), json)
         });
         answer
     }
 
-    /// The lines of `/etc/ld.so.cache` that `keep` wants, as `ldconfig -p` prints them and in its order:
+    /// The lines of `/etc/ld.so.cache` for the names that `wanted` says, as `ldconfig -p` prints them and in its order:
     /// `libcuda.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libcuda.so.1`.
-    pub fn loader_cache(&self, keep: &dyn Fn(&str) -> bool) -> Seen<Lines> {
+    pub fn loader_cache(&self, wanted: &dyn Fn(&str) -> bool) -> Seen<Lines> {
         let path = loader_cache::PATH;
+        let keep = |line: &str| line.split(' ').next().is_some_and(wanted);
         (self.before_read)(path);
-        let answer = self.source.loader_cache().map(|(text, whole)| Lines {
-            lines: self.kept(path, &text, keep),
+        let answer = self.source.loader_cache(wanted).map(|(text, whole)| Lines {
+            lines: self.kept(path, &text, &keep),
             whole,
         });
         self.note_lines(path, &answer);
@@ -733,9 +744,9 @@ impl Host {
         // A part of an output would later look like all of it.
         if let Some(output) = answer.got().filter(|output| output.whole) {
             self.push(|| Entry::Run {
-                command: command.iter().map(|word| (*word).to_owned()).collect(),
+                command: command.iter().map(|word| owned(word)).collect(),
                 rc: output.rc,
-                output: joined(&output.lines),
+                output: joined(&output.lines).into(),
             });
         }
         answer
@@ -756,12 +767,18 @@ impl Host {
             .env(name)
             .map(|value| self.redactor.variable(name, &value));
         match &answer {
-            Seen::Got(value) => self.push(|| Entry::Env(name.to_owned(), value.clone())),
+            Seen::Got(value) => self.push(|| Entry::Env(owned(name), owned(value))),
             // Not `env whole`: a later version asks for more variables than this one did.
-            Seen::Absent => self.push(|| Entry::Unset(name.to_owned())),
+            Seen::Absent => self.push(|| Entry::Unset(owned(name))),
             Seen::Unasked(_) | Seen::Failed(_) => {}
         }
         answer
+    }
+
+    /// The value of a variable that a file sets, as it may be told: what names a variable in a file needs as much care as
+    /// one of the environment, whatever form the file has.
+    pub fn variable(&self, name: &str, value: &str) -> String {
+        self.redactor.variable(name, value)
     }
 
     /// The ids of this process.
@@ -777,7 +794,7 @@ impl Host {
     pub fn system(&self) -> Seen<System> {
         let answer = self.source.system();
         if let Seen::Got(system) = &answer {
-            self.push(|| Entry::System(system.clone()));
+            self.push(|| Entry::System(Box::new(system.clone())));
         }
         answer
     }
@@ -786,7 +803,7 @@ impl Host {
     pub fn clock(&self) -> Option<String> {
         let clock = self.source.clock();
         if let Some(clock) = &clock {
-            self.push(|| Entry::Clock(clock.clone()));
+            self.push(|| Entry::Clock(owned(clock)));
         }
         clock
     }
@@ -796,10 +813,25 @@ impl Host {
         (self.before_read)(call);
     }
 
-    /// The file that a library is to be loaded from: the real path, which must not be handed on.
-    pub fn library_file(&self) -> Option<String> {
-        let library = self.options.library.as_deref()?;
-        Some(self.redactor.asked(library).into_owned())
+    /// The file that a library is to be loaded from: the real path with every link resolved, which must not be handed on.
+    /// It is the same however often it is asked for, so that what is loaded is what was checked before.
+    pub fn library_file(&self) -> &Seen<String> {
+        self.library.get_or_init(|| match &self.options.library {
+            Some(library) => {
+                (self.before_read)(library);
+                self.source.real(&self.redactor.asked(library))
+            }
+            None => Seen::default(),
+        })
+    }
+
+    /// `lstat` of that file and of each folder above it.
+    pub fn way_to_library(&self) -> Seen<Vec<Seen<Stat>>> {
+        self.library_file().as_ref().map(|file| {
+            let ends = file.match_indices('/').map(|(at, _)| at.max(1));
+            let ends = ends.chain([file.len()]);
+            ends.map(|end| self.source.stat(&file[..end])).collect()
+        })
     }
 
     /// The answer of a library: asked with `ask` on the running system, else as it was recorded.
@@ -810,7 +842,7 @@ impl Host {
     ) -> Seen<T> {
         if self.source.is_live() {
             let answer = self.redacted(ask());
-            self.push(|| Entry::Answer(library.to_owned(), machine::answer_to_json(&answer)));
+            self.push(|| Entry::Answer(owned(library), machine::answer_to_json(&answer)));
             return answer;
         }
         self.source
@@ -824,9 +856,9 @@ impl Host {
             return answer;
         }
         answer.and_then(|value| {
-            let redacted = serde_json::to_value(value)
+            let redacted = to_json(&value)
                 .map(|json| self.redactor.answer(json))
-                .and_then(serde_json::from_value);
+                .and_then(|json| from_json(&json));
             redacted.map_or_else(
                 |error| Seen::error(format!("the answer cannot be redacted: {error}")),
                 Seen::Got,
@@ -839,7 +871,7 @@ impl Host {
         let mut listed = self.listed.borrow_mut();
         let all = listed.entry(path.to_owned()).or_default();
         all.extend(names.iter().cloned());
-        Entry::Dir(path.to_owned(), all.iter().cloned().collect())
+        Entry::Dir(owned(path), all.iter().map(|name| owned(name)).collect())
     }
 
     fn push(&self, entry: impl FnOnce() -> Entry) {
@@ -860,12 +892,12 @@ impl Host {
                 break;
             };
             let target = self.redactor.path(&target);
-            self.push(|| Entry::Link(place.clone(), target.clone()));
+            self.push(|| Entry::Link(owned(&place), owned(&target)));
             place = beside(&place, &target);
         }
         let missing = self.source.stat(&self.redactor.asked(&place)).is_absent();
         if missing || place == path {
-            self.push(|| Entry::Absent(place));
+            self.push(|| Entry::Absent(place.into()));
         }
     }
 
@@ -882,24 +914,21 @@ impl Host {
         }
         self.push(|| match answer {
             Seen::Got(value) => got(value),
-            Seen::Absent => Entry::Absent(path.to_owned()),
-            Seen::Unasked(why) => Entry::Unasked(path.to_owned(), *why, Some(operation)),
-            Seen::Failed(Failure::TimedOut { .. }) => Entry::Hang(path.to_owned()),
-            Seen::Failed(Failure::Denied { errno: what } | Failure::Error { what })
-            | Seen::Failed(Failure::Crashed { how: what }) => {
-                Entry::Error(path.to_owned(), operation, what.clone())
-            }
+            Seen::Absent => Entry::Absent(owned(path)),
+            Seen::Unasked(why) => Entry::Unasked(owned(path), *why, Some(operation)),
+            Seen::Failed(Failure::TimedOut { .. }) => Entry::Hang(owned(path)),
+            Seen::Failed(failure) => Entry::Error(owned(path), operation, owned(failure.what())),
         });
     }
 }
 
 /// Notes why a source of the kernel log refused.
 fn note_refusal<T>(answer: &Seen<T>, path: &str, tried: &mut BTreeMap<String, String>) {
-    if let Seen::Failed(Failure::Denied { errno: what } | Failure::Error { what }) = answer
+    if let Seen::Failed(failure) = answer
         // The journal is a folder, which says nothing of its lines.
-        && what != "EISDIR"
+        && failure.what() != "EISDIR"
     {
-        tried.insert(path.to_owned(), what.clone());
+        tried.insert(path.to_owned(), failure.what().to_owned());
     }
 }
 

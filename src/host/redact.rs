@@ -3,7 +3,8 @@
 //! - Ids (UUIDs of GPUs, disks and boots, ids of AMD GPUs), hardware addresses, logins in URLs and long secrets are known by
 //!   their form, in any text. `ids.rs` says how their placeholders are made.
 //! - Names of users and hosts are replaced only in fields that hold them, because users are called `ubuntu`, `nvidia` or
-//!   `render`: rows of passwd and group, home paths, `HOME`, `USER`, parameters of the kernel's command line, and the like.
+//!   `render`: rows of passwd and group, `HOME`, `USER`, parameters of the kernel's command line, and the like. Folders of
+//!   paths are such fields in any text: homes always, others where the name means nothing else.
 //!   The asking user is `USER`; others are `USER-` and four hex digits.
 //! - Placeholders are never replaced again, so a recorded machine can be recorded once more.
 //!
@@ -55,6 +56,27 @@ const SERVICES: [&str; 10] = [
 const HOMES: [&str; 2] = ["/home/", "/Users/"];
 /// Folders in which removable disks of people appear.
 const MEDIA: [&str; 2] = ["/media/", "/run/media/"];
+/// Folders of the system, in which no folder is named after a person.
+const SYSTEM_FOLDERS: [&str; 14] = [
+    "/bin/",
+    "/boot/",
+    "/dev/",
+    "/etc/",
+    "/lib/",
+    "/lib64/",
+    "/nix/",
+    "/proc/",
+    "/run/",
+    "/sbin/",
+    "/sys/",
+    "/usr/",
+    "/var/cache/",
+    "/var/lib/",
+];
+/// Longest path that the kernel takes, in bytes.
+const LONGEST_PATH: usize = 4096;
+/// And those among them where one may be.
+const PEOPLES_FOLDERS: [&str; 3] = ["/run/media/", "/run/user/", "/usr/local/"];
 /// Parameters of the kernel's command line that describe the network; what they hold is of no use here.
 const NETWORK_PARAMETERS: [&str; 12] = [
     "ip",
@@ -357,7 +379,7 @@ impl Knowledge {
             match text.as_bytes()[at] {
                 b'(' => return scan::builder_at(text, at),
                 b':' => return scan::login_at(text, at),
-                b'/' => return self.home_at(text, at),
+                b'/' => return self.folder_at(text, at),
                 _ if !starts_word(text, at) => return None,
                 _ => {}
             }
@@ -377,26 +399,56 @@ impl Knowledge {
         })
     }
 
-    /// The same, and parts of paths that are the asking user's name.
+    /// A path, in which nothing but folders of people is private.
     fn path(&self, path: &str) -> String {
         let path = self.without_odd_home(path);
-        let path = rewrite(&path, |text, at| self.home_at(text, at));
-        self.own_name_in_paths(&path)
+        rewrite(&path, |text, at| self.folder_at(text, at))
     }
 
-    /// The asking user's name as a whole part of a path (`/scratch/NAME/env`). Only a name that means nothing else.
-    fn own_name_in_paths(&self, text: &str) -> String {
-        let Some(user) = self.private.user.as_deref().filter(|user| is_telling(user)) else {
-            return text.to_owned();
-        };
-        rewrite(text, |text, at| {
-            let rest = text[at..].strip_prefix('/')?.strip_prefix(user)?;
-            let ends = rest
-                .bytes()
-                .next()
-                .is_none_or(|next| b"/:;,\"' \t\n".contains(&next));
-            ends.then(|| (1 + user.len(), format!("/{USER}")))
-        })
+    /// A folder that is named after a person, at this place: of homes, or any other with a name that means nothing else
+    /// (`/scratch/NAME/env`).
+    fn folder_at(&self, text: &str, at: usize) -> Option<(usize, String)> {
+        self.home_at(text, at)
+            .or_else(|| self.own_folder_at(text, at))
+            .or_else(|| self.other_folder_at(text, at))
+    }
+
+    /// The asking user's name as a whole part of a path.
+    fn own_folder_at(&self, text: &str, at: usize) -> Option<(usize, String)> {
+        let user = self
+            .private
+            .user
+            .as_deref()
+            .filter(|user| is_telling(user))?;
+        let rest = text[at..].strip_prefix('/')?.strip_prefix(user)?;
+        let ends = rest.bytes().next().is_none_or(ends_folder);
+        ends.then(|| (1 + user.len(), format!("/{USER}")))
+    }
+
+    /// The name of another person as a whole part of a path. Not in the system's own folders, where it is the name of
+    /// something else by chance.
+    fn other_folder_at(&self, text: &str, at: usize) -> Option<(usize, String)> {
+        if self.private.people.is_empty() || !text[at..].starts_with('/') {
+            return None;
+        }
+        let length = run(text, at + 1, |byte| byte != b'/' && !ends_folder(byte));
+        let name = &text[at + 1..at + 1 + length];
+        if !self.private.people.contains(name) || !is_telling(name) {
+            return None;
+        }
+        let before = text[..at].bytes().rev().take(LONGEST_PATH);
+        let start = at
+            - before
+                .take_while(|byte| *byte == b'/' || !ends_folder(*byte))
+                .count();
+        let path = text.get(start..at).unwrap_or_default();
+        let path = path.find('/').map_or("", |slash| &path[slash..]);
+        let path = format!("{path}/");
+        let of_the_system = SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
+            && !PEOPLES_FOLDERS
+                .iter()
+                .any(|folder| path.starts_with(folder));
+        (!of_the_system).then(|| (1 + length, format!("/{}", self.person(name))))
     }
 
     /// A home folder that does not stand in one of the usual places.
@@ -535,7 +587,7 @@ impl Knowledge {
             let devices = value.split(',').map(|device| self.device(name, device));
             return devices.collect::<Vec<_>>().join(",");
         }
-        let value = self.own_name_in_paths(&self.any_text(value));
+        let value = self.any_text(value);
         let of_the_network = [
             "ADDR", "HOST", "PROXY", "proxy", "DISPLAY", "URL", "ENDPOINT",
         ];
@@ -733,6 +785,17 @@ impl Knowledge {
     fn unit_line(&self, line: &str) -> String {
         match line.split_once('=') {
             Some(("User", name)) => format!("User={}", self.person(name.trim())),
+            Some((key @ ("Group" | "SupplementaryGroups"), names)) => {
+                // A person's own group. All others keep their names, so that they can be looked up in `/etc/group`.
+                let names = names.split_whitespace().map(|name| {
+                    if self.is_known_person(name) && is_telling(name) {
+                        self.person(name)
+                    } else {
+                        name.to_owned()
+                    }
+                });
+                format!("{key}={}", names.collect::<Vec<_>>().join(" "))
+            }
             Some(("Environment", value)) => {
                 // One assignment in quotation marks, as probes take it out of longer lines.
                 let inner = value
@@ -752,9 +815,9 @@ impl Knowledge {
     /// A line of mountinfo. Its source and last options name servers and accounts where the file system is one of a network.
     fn mount(&self, line: &str) -> String {
         let Some((place, file_system)) = line.split_once(" - ") else {
-            return self.own_name_in_paths(&self.any_text(line));
+            return self.any_text(line);
         };
-        let place = self.own_name_in_paths(&self.any_text(place));
+        let place = self.any_text(place);
         match file_system.split(' ').collect::<Vec<_>>()[..] {
             [kind, source, _]
                 if source.contains(':') || source.starts_with("//") || source.contains('@') =>
@@ -762,14 +825,10 @@ impl Knowledge {
                 format!("{place} - {kind} {REDACTED} {REDACTED}")
             }
             [kind, source, options] => {
-                let clean = |text: &str| self.own_name_in_paths(&self.any_text(text));
-                let source = self.without_host(&clean(source));
-                format!("{place} - {kind} {source} {}", clean(options))
+                let source = self.without_host(&self.any_text(source));
+                format!("{place} - {kind} {source} {}", self.any_text(options))
             }
-            _ => format!(
-                "{place} - {}",
-                self.own_name_in_paths(&self.any_text(file_system))
-            ),
+            _ => format!("{place} - {}", self.any_text(file_system)),
         }
     }
 
@@ -950,6 +1009,11 @@ fn name_of_folder<'text>(text: &'text str, folder: &str) -> &'text str {
         return &rest[..long];
     }
     &rest[..run(rest, 0, |byte| !ends(byte) && byte != b' ')]
+}
+
+/// Ends a part of a path that stands in a text, or all of it.
+fn ends_folder(byte: u8) -> bool {
+    byte.is_ascii_control() || b"/:;,\"'()<>[]{}=|& ".contains(&byte)
 }
 
 /// A name that stands for a person or host and nothing else.

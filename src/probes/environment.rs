@@ -342,7 +342,7 @@ fn parse_group(line: &str) -> Option<(u32, GroupRow)> {
 }
 
 /// Sources of the `group:` line. A file without that line means `files`.
-fn group_sources(host: &Host) -> Seen<Vec<String>> {
+pub fn group_sources(host: &Host) -> Seen<Vec<String>> {
     host.lines("/etc/nsswitch.conf", &|line| {
         line.trim_start().starts_with("group:")
     })

@@ -282,8 +282,14 @@ fn octal_unescaped(text: &str) -> String {
 
 /// Source `char_devices`.
 pub fn char_devices(host: &Host) -> Seen<CharDevices> {
-    host.text("/proc/devices").map(|text| CharDevices {
-        majors: parse_char_devices(&text),
+    host.text("/proc/devices").and_then(|text| {
+        // Every kernel has some; an empty file proves nothing.
+        if !text.contains("Character devices:") {
+            return Seen::error("has no list of character devices");
+        }
+        Seen::Got(CharDevices {
+            majors: parse_char_devices(&text),
+        })
     })
 }
 

@@ -31,7 +31,7 @@ const MODULES: [&str; 2] = ["xe:", "gpu_sched:"];
 
 /// What may concern a GPU, whoever says it: refused modules, faults of the PCI bus and of the IOMMU, programs that were killed
 /// for want of memory, and sleep.
-const TELLING: [&str; 23] = [
+const TELLING: [&str; 26] = [
     " is rejected",
     "Key was rejected",
     "PKCS#7 signature not signed",
@@ -46,6 +46,9 @@ const TELLING: [&str; 23] = [
     "can't assign",
     "failed to assign",
     ": no space for",
+    // Takes back what one of the three before says.
+    "]: assigned",
+    ": assigned [mem",
     "device inaccessible",
     "Invalid PCI ROM",
     "AMD-Vi: Event logged",
@@ -53,6 +56,7 @@ const TELLING: [&str; 23] = [
     "Out of memory: Kill",
     "Memory cgroup out of memory: Kill",
     "PM: suspend e",
+    "PM: hibernation e",
     "PM: hibernation: hibernation e",
     "PM: pci_pm_",
 ];

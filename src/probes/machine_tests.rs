@@ -27,7 +27,7 @@ fn host(entries: Entries) -> Host {
 fn load(machines: &Path, name: &str) -> Entries {
     let path = machines.join(name).join("machine.txt");
     let text = fs::read_to_string(path).expect(name);
-    let entries = Entries::parse(&text).expect(name);
+    let entries = Entries::parse(text.leak()).expect(name);
     match entries.base() {
         Some(base) => Entries::overlay(load(machines, base), entries),
         None => entries,
@@ -37,7 +37,7 @@ fn load(machines: &Path, name: &str) -> Entries {
 /// A machine of the shared ones with some lines more.
 fn changed(machines: &Path, name: &str, more: &str) -> Host {
     let more = format!("gpucheck-machine 1\nmade-by gpucheck 0.1.0 hand redacted\n{more}");
-    let more = Entries::parse(&more).expect("the lines");
+    let more = Entries::parse(more.leak()).expect("the lines");
     host(Entries::overlay(load(machines, name), more))
 }
 
@@ -73,7 +73,7 @@ fn what_is_known_of_recorded_machines() {
         let expected: Expected = toml::from_str(&text).expect("expect.toml");
         let host = host(load(&machines, &name));
         let (bus, drm) = (pci(&host), drm(&host));
-        let _ = (pci_ids(&host), kfd(&host), nvidia_proc(&host));
+        let _ = (pci_ids(&host, &bus), kfd(&host), nvidia_proc(&host));
         all += 1;
         for gpu in &expected.gpus {
             let Some(key) = gpu.key.as_deref() else {
@@ -197,7 +197,7 @@ fn what_a_replay_records_gives_the_same_facts() {
         let ask = |host: &Host| {
             (
                 pci(host),
-                pci_ids(host),
+                pci_ids(host, &Seen::default()),
                 drm(host),
                 kfd(host),
                 nvidia_proc(host),

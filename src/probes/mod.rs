@@ -53,7 +53,9 @@ pub fn named(name: &str) -> Option<&'static Probe> {
 /// Every probe, in the order of `Facts::SOURCES`.
 pub const ALL: &[Probe] = &[
     ("pci", |host, facts| facts.pci = pci::pci(host)),
-    ("pci_ids", |host, facts| facts.pci_ids = pci::pci_ids(host)),
+    ("pci_ids", |host, facts| {
+        facts.pci_ids = pci::pci_ids(host, &facts.pci)
+    }),
     ("os_release", |host, facts| {
         facts.os_release = platform::os_release(host)
     }),

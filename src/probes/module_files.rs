@@ -500,7 +500,7 @@ fn dkms_version(host: &Host, folder: &str, release: Option<&str>) -> DkmsVersion
     let is_built = |release: &str| kernels.items.get(release) == Some(&Some(true));
     let log = match release {
         Some(release) if !is_built(release) => build_log(host, &format!("{folder}/build/make.log")),
-        _ => Seen::Unasked(Why::Limit),
+        _ => Seen::default(),
     };
     DkmsVersion {
         conf,

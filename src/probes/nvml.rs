@@ -4,7 +4,7 @@
 //! true is a failure of that one value.
 
 use crate::facts::nvml::{CudaDriver, Nvml, NvmlDevice, NvmlProcess, RemappedRows, RetiredPages};
-use crate::facts::{Failure, Seen, Told, Why};
+use crate::facts::{Failure, Seen, Told};
 use crate::host::Host;
 use crate::host::machine::NOT_LOADED;
 use libloading::Library;
@@ -149,10 +149,13 @@ fn ask_cuda(host: &Host) -> Seen<CudaDriver> {
     })
 }
 
-/// Loads the library that was found for this source. The answer is its real path, and the library itself.
-fn load(host: &Host) -> Seen<(String, Library)> {
-    let Some(file) = host.library_file() else {
-        return Seen::Unasked(Why::NotCaptured);
+/// Loads the library that was found for a source. The answer is its real path, and the library itself. It may hang, crash and
+/// print, so nothing else may run in this process.
+pub(super) fn load(host: &Host) -> Seen<(String, Library)> {
+    let file = match host.library_file() {
+        Seen::Got(file) => file.clone(),
+        Seen::Unasked(why) => return Seen::Unasked(*why),
+        other => return Seen::error(format!("{NOT_LOADED}{}", other.why())),
     };
     host.calling("dlopen");
     #[expect(
@@ -160,8 +163,8 @@ fn load(host: &Host) -> Seen<(String, Library)> {
         clippy::disallowed_methods,
         reason = "a library that is loaded at run time"
     )]
-    // SAFETY: loading runs the library's own start-up code. It is the driver's library, which every program that uses the GPU
-    // loads, and this process is there for nothing else: what it breaks is an answer.
+    // SAFETY: loading runs the library's own start-up code. It is a library of the driver or of ROCm, which programs that use
+    // the GPU load, and this process is there for nothing else: what it breaks is an answer.
     let library = unsafe { Library::new(&file) };
     match library {
         Ok(library) => Seen::Got((file, library)),
@@ -692,10 +695,6 @@ fn processes(caller: &Caller, device: &Device, pids_are_ours: bool) -> Seen<Vec<
         fits(device.running_graphics_processes_count())?;
         device.running_graphics_processes()
     });
-    let name = |pid: u32| {
-        let comm = caller.host.value(&format!("/proc/{pid}/comm"));
-        comm.and_then(text).into_got().filter(|_| pids_are_ours)
-    };
     let listed = |processes: Vec<ProcessInfo>, kind: &str| -> Vec<NvmlProcess> {
         let processes = processes.into_iter();
         processes
@@ -722,14 +721,25 @@ fn processes(caller: &Caller, device: &Device, pids_are_ours: bool) -> Seen<Vec<
     };
     all.truncate(MOST_PROCESSES);
     for process in &mut all {
-        process.name = name(process.pid);
+        process.name = command(caller.host, process.pid, pids_are_ours);
     }
     Seen::Got(all)
 }
 
+/// The name of a process. In a container the number may be that of another one, which is not looked at.
+fn command(host: &Host, pid: u32, pids_are_ours: bool) -> Option<String> {
+    if !pids_are_ours {
+        return None;
+    }
+    let comm = host.value(&format!("/proc/{pid}/comm"));
+    comm.and_then(text).into_got()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::tree::Tree;
     use super::*;
+    use crate::host::Options;
 
     fn at(bus_id: &str) -> Seen<String> {
         address(&PciInfo {
@@ -788,6 +798,16 @@ mod tests {
         }
         assert_eq!(enabled(1), Seen::Got("enabled".to_owned()));
         assert!(enabled(2).is_unknown());
+    }
+
+    #[test]
+    fn processes_of_others_are_not_looked_at() {
+        let mut tree = Tree::proved();
+        tree.file("/proc/7/comm", "python3\n");
+        let (host, asked) = tree.host(Options::default());
+        assert_eq!(command(&host, 7, false), None);
+        assert!(asked.borrow().is_empty(), "{asked:?}");
+        assert_eq!(command(&host, 7, true).as_deref(), Some("python3"));
     }
 
     #[test]

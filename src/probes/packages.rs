@@ -6,6 +6,7 @@ use crate::facts::{Named, Seen};
 use crate::host::Host;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fmt;
 
 const DPKG_STATUS: &str = "/var/lib/dpkg/status";
 const PACMAN_FOLDER: &str = "/var/lib/pacman/local";
@@ -132,7 +133,13 @@ fn stanzas(host: &Host, path: &str) -> Seen<(Vec<String>, bool)> {
         if let Some(name) = line.strip_prefix("Package: ") {
             inside.set(is_of_interest(name.trim()));
         }
-        let wanted = ["Package: ", "Status: ", "Architecture: ", "Version: "];
+        let wanted = [
+            "Package: ",
+            "Status: ",
+            "Architecture: ",
+            "Version: ",
+            "Description: ",
+        ];
         let kept =
             inside.get() && (line.is_empty() || wanted.iter().any(|word| line.starts_with(word)));
         if line.is_empty() {
@@ -168,14 +175,25 @@ fn add_stanzas(installed: &mut Installed, lines: &[String]) {
             architecture: field("Architecture").map(str::to_owned),
             state: (*state).to_owned(),
             held: *wanted == "hold",
+            transitional: field("Description").map(is_transitional),
         };
         add(installed, name, package);
     }
 }
 
+/// Debian and Ubuntu name packages so that only pull in their successors.
+fn is_transitional(description: &str) -> bool {
+    let description = description.to_ascii_lowercase();
+    ["transitional", "dummy package"]
+        .iter()
+        .any(|word| description.contains(word))
+}
+
 /// Each package has a folder `NAME-VERSION-RELEASE`.
 fn pacman(host: &Host) -> Seen<Installed> {
-    host.list(PACMAN_FOLDER).map(|listing| {
+    let keep =
+        |folder: &str| name_and_version(folder).is_some_and(|(name, _)| is_of_interest(name));
+    host.names(PACMAN_FOLDER, keep).map(|listing| {
         let ignored = ignored_by_pacman(host);
         let mut installed = Named {
             whole: listing.whole,
@@ -185,15 +203,14 @@ fn pacman(host: &Host) -> Seen<Installed> {
             let Some((name, version)) = name_and_version(folder) else {
                 continue;
             };
-            if is_of_interest(name) {
-                let package = Package {
-                    version: version.to_owned(),
-                    architecture: None,
-                    state: "installed".to_owned(),
-                    held: ignored.iter().any(|ignored| ignored == name),
-                };
-                add(&mut installed, name, package);
-            }
+            let package = Package {
+                version: version.to_owned(),
+                architecture: None,
+                state: "installed".to_owned(),
+                held: ignored.iter().any(|ignored| ignored == name),
+                transitional: None,
+            };
+            add(&mut installed, name, package);
         }
         installed
     })
@@ -206,25 +223,22 @@ fn name_and_version(text: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then(|| (name, &text[name.len() + 1..]))
 }
 
+/// Packages of interest that pacman leaves as they are.
 fn ignored_by_pacman(host: &Host) -> Vec<String> {
-    let key = |line: &str| {
+    fn names(line: &str) -> Option<impl Iterator<Item = &str>> {
         let (key, value) = line.split_once('=')?;
-        (key.trim() == "IgnorePkg").then(|| value.split('#').next().unwrap_or_default().to_owned())
+        let value = value.split('#').next().unwrap_or_default();
+        (key.trim() == "IgnorePkg")
+            .then(|| value.split_whitespace().filter(|name| is_of_interest(name)))
+    }
+    let mut take = |line: &str| {
+        let names: Vec<&str> = names(line)?.collect();
+        (!names.is_empty()).then(|| format!("IgnorePkg = {}", names.join(" ")))
     };
-    let lines = host.lines("/etc/pacman.conf", &|line| key(line).is_some());
-    lines
-        .into_got()
-        .unwrap_or_default()
-        .lines
-        .iter()
-        .filter_map(|line| key(line))
-        .flat_map(|names| {
-            names
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    let kept = host.excerpt("/etc/pacman.conf", &mut take);
+    let lines = kept.into_got().unwrap_or_default().lines;
+    let ignored = lines.iter().filter_map(|line| names(line)).flatten();
+    ignored.map(str::to_owned).collect()
 }
 
 fn rpm(host: &Host) -> Seen<Installed> {
@@ -235,7 +249,12 @@ fn rpm(host: &Host) -> Seen<Installed> {
         return Seen::Absent;
     }
     let keep = |line: &str| rpm_package(line).is_some();
-    host.run(&["rpm", "-qa"], &keep).and_then(|output| {
+    let output = match host.run(&["rpm", "-qa"], &keep) {
+        // Only rpm can read its database: without it nothing is known of what is installed.
+        Seen::Absent => Seen::error("there is a database and no rpm"),
+        answer => answer,
+    };
+    output.and_then(|output| {
         if output.rc != 0 {
             return Seen::error(format!("rpm ended with {}", output.rc));
         }
@@ -261,6 +280,7 @@ fn rpm_package(line: &str) -> Option<(&str, Package)> {
         architecture: Some(architecture.to_owned()),
         state: "installed".to_owned(),
         held: false,
+        transitional: None,
     };
     is_of_interest(name).then_some((name, package))
 }
@@ -326,47 +346,106 @@ fn names_vendor(text: &str) -> bool {
     VENDOR_REPOSITORIES.iter().any(|word| text.contains(word))
 }
 
-/// The repositories of GPU vendors that a file names. Lines about others never leave the door: they may name servers that
-/// are nobody's business.
+/// The repositories of GPU vendors that a file names. Lines about others never leave the door, and of a vendor's only what
+/// says where it is: the rest may name servers and hold passwords that are nobody's business.
 fn repositories_of(host: &Host, path: &str, form: Form) -> Seen<(Vec<Repository>, bool)> {
-    // Inside a section of a vendor.
-    let inside = Cell::new(false);
-    let keep = |line: &str| {
-        let (key, value) = setting(line);
-        match form {
-            Form::OneLine => line.trim_start().starts_with("deb") && names_vendor(line),
-            Form::Stanzas => match key.as_str() {
-                "uris" => names_vendor(value),
-                "suites" | "enabled" => true,
-                _ => line.trim().is_empty(),
-            },
-            Form::Sections => {
-                if line.starts_with('[') {
-                    inside.set(names_vendor(line));
-                    return inside.get();
-                }
-                let names = is_url_key(&key) && names_vendor(value);
-                inside.set(inside.get() || names);
-                names || inside.get() && key == "enabled"
-            }
-        }
+    let mut excerpt = Excerpt::default();
+    let mut take = |line: &str| match form {
+        Form::OneLine => one_line_excerpt(line),
+        Form::Stanzas => excerpt.of_stanza(line),
+        Form::Sections => excerpt.of_section(line),
     };
-    host.lines(path, &keep).map(|kept| {
+    host.excerpt(path, &mut take).map(|kept| {
+        let lines: Vec<&str> = kept
+            .lines
+            .iter()
+            .flat_map(|lines| lines.split('\n'))
+            .collect();
         let repositories = match form {
-            Form::OneLine => kept
-                .lines
-                .iter()
-                .filter_map(|line| one_line(line))
-                .collect(),
-            Form::Stanzas => kept
-                .lines
+            Form::OneLine => lines.iter().filter_map(|line| one_line(line)).collect(),
+            Form::Stanzas => lines
                 .split(|line| line.trim().is_empty())
                 .flat_map(stanza)
                 .collect(),
-            Form::Sections => sections(&kept.lines),
+            Form::Sections => sections(&lines),
         };
         (repositories, kept.whole)
     })
+}
+
+/// Takes of a stanza or section what tells of a vendor's repository, and nothing where none is named.
+#[derive(Default)]
+struct Excerpt {
+    /// What stands before the first address of a vendor.
+    held: Vec<String>,
+    /// Such an address was seen.
+    names_vendor: bool,
+    /// The last field goes on in lines that begin with a blank.
+    in_addresses: bool,
+}
+
+impl Excerpt {
+    fn of_stanza(&mut self, line: &str) -> Option<String> {
+        if line.trim().is_empty() {
+            return std::mem::take(self).names_vendor.then(String::new);
+        }
+        if line.starts_with('#') {
+            return None;
+        }
+        let (key, value) = setting(line);
+        let is_more = line.starts_with([' ', '\t']);
+        if is_more && self.in_addresses {
+            // One field of several lines is one of several fields here.
+            return self.addresses("URIs: ", line);
+        }
+        if is_more {
+            return None;
+        }
+        self.in_addresses = key == "uris";
+        match key.as_str() {
+            "uris" => self.addresses("URIs: ", value),
+            "types" | "suites" | "enabled" => self.other(format!("{key}: {value}")),
+            _ => None,
+        }
+    }
+
+    fn of_section(&mut self, line: &str) -> Option<String> {
+        if line.starts_with('[') {
+            // Only that one begins is of use; its name is the administrator's.
+            *self = Excerpt {
+                held: vec!["[repository]".to_owned()],
+                ..Excerpt::default()
+            };
+            return None;
+        }
+        let (key, value) = setting(line);
+        if is_url_key(&key) {
+            return self.addresses(&format!("{key}="), value);
+        }
+        (key == "enabled").then(|| self.other(format!("{key}={value}")))?
+    }
+
+    fn addresses(&mut self, start: &str, value: &str) -> Option<String> {
+        let urls: Vec<String> = value
+            .split_whitespace()
+            .filter_map(vendors_address)
+            .map(|address| address.to_string())
+            .collect();
+        if urls.is_empty() {
+            return None;
+        }
+        self.names_vendor = true;
+        self.held.push(format!("{start}{}", urls.join(" ")));
+        Some(std::mem::take(&mut self.held).join("\n"))
+    }
+
+    fn other(&mut self, line: String) -> Option<String> {
+        if self.names_vendor {
+            return Some(line);
+        }
+        self.held.push(line);
+        None
+    }
 }
 
 /// `KEY: VALUE` or `KEY=VALUE`, the key in small letters.
@@ -383,84 +462,162 @@ fn is_no(value: &str) -> bool {
     ["0", "no", "false", "off"].contains(&value.to_ascii_lowercase().as_str())
 }
 
-fn one_line(line: &str) -> Option<Repository> {
+/// Type, address, suite and components of a line, and what of it is kept.
+fn one_line_words(line: &str) -> Option<(&str, Address<'_>, Vec<&str>)> {
+    let line = line.split('#').next().unwrap_or_default().trim();
+    let (kind, rest) = line.split_once(|c: char| c.is_whitespace() || c == '[')?;
+    if !["deb", "deb-src"].contains(&kind) {
+        return None;
+    }
     // Options stand in brackets before the address and may hold blanks.
-    let rest = match (line.find('['), line.find(']')) {
-        (Some(start), Some(end)) if start < end => &line[end + 1..],
-        _ => line.trim_start().split_once(char::is_whitespace)?.1,
+    let rest = match line[kind.len()..].trim_start().strip_prefix('[') {
+        Some(options) => options.split_once(']')?.1,
+        None => rest,
     };
     let mut words = rest.split_whitespace();
+    let address = vendors_address(words.next()?)?;
+    Some((kind, address, words.collect()))
+}
+
+fn one_line_excerpt(line: &str) -> Option<String> {
+    let (kind, address, words) = one_line_words(line)?;
+    Some(
+        [&[kind, &address.to_string()], &words[..]]
+            .concat()
+            .join(" "),
+    )
+}
+
+fn one_line(line: &str) -> Option<Repository> {
+    let (_, address, words) = one_line_words(line)?;
     Some(Repository {
-        url: without_login(words.next()?),
-        suite: words.next().map(str::to_owned),
+        url: address.shown(),
+        suite: words.first().map(|suite| (*suite).to_owned()),
         enabled: true,
     })
 }
 
-fn stanza(lines: &[String]) -> Vec<Repository> {
-    let value = |name: &str| {
-        let mut settings = lines.iter().map(|line| setting(line));
+fn stanza(lines: &[&str]) -> Vec<Repository> {
+    let values = |name: &'static str| {
+        let settings = lines.iter().map(|line| setting(line));
         settings
-            .find(|(key, _)| key == name)
+            .filter(move |(key, _)| key == name)
             .map(|(_, value)| value)
     };
-    let urls = value("uris").unwrap_or_default().split_whitespace();
-    urls.filter(|url| names_vendor(url))
-        .map(|url| Repository {
-            url: without_login(url),
-            suite: value("suites").map(str::to_owned),
-            enabled: !value("enabled").is_some_and(is_no),
+    let urls = values("uris").flat_map(str::split_whitespace);
+    urls.filter_map(vendors_address)
+        .map(|address| Repository {
+            url: address.shown(),
+            suite: values("suites").next().map(str::to_owned),
+            enabled: !values("enabled").next().is_some_and(is_no),
         })
         .collect()
 }
 
-fn sections(lines: &[String]) -> Vec<Repository> {
+fn sections(lines: &[&str]) -> Vec<Repository> {
     let mut found: Vec<Repository> = Vec::new();
     let mut enabled = true;
-    // The one of the section at hand.
-    let mut current = false;
+    // The first of the section at hand.
+    let mut current: Option<usize> = None;
     for line in lines {
         let (key, value) = setting(line);
         if line.starts_with('[') {
-            (enabled, current) = (true, false);
-        } else if is_url_key(&key) && names_vendor(value) {
-            // The head of this section named no vendor and is not here.
-            enabled |= current;
-            found.push(Repository {
-                url: without_login(value),
-                suite: None,
-                enabled,
-            });
-            current = true;
+            (enabled, current) = (true, None);
+        } else if is_url_key(&key) {
+            for address in value.split_whitespace().filter_map(vendors_address) {
+                current.get_or_insert(found.len());
+                found.push(Repository {
+                    url: address.shown(),
+                    suite: None,
+                    enabled,
+                });
+            }
         } else if key == "enabled" {
             enabled = !is_no(value);
-            if let Some(last) = found.last_mut().filter(|_| current) {
-                last.enabled = enabled;
+            for one in current
+                .and_then(|first| found.get_mut(first..))
+                .into_iter()
+                .flatten()
+            {
+                one.enabled = enabled;
             }
         }
     }
     found
 }
 
-/// Host and path of an address. Of a query only which repository is meant stays.
-fn without_login(url: &str) -> String {
-    let (scheme, rest) = match url.split_once("://") {
-        Some((scheme, rest)) => (scheme, rest),
-        None => url.split_once(':').unwrap_or(("", url)),
-    };
-    if scheme == "file" {
-        return format!("file:/{}", rest.trim_start_matches('/'));
+/// Where a repository is, without login, fragment and all of the query but which repository is meant.
+struct Address<'url> {
+    /// Empty where none is given.
+    scheme: &'url str,
+    host: &'url str,
+    path: &'url str,
+    /// `repo=nonfree-fedora-42` of a list of mirrors.
+    query: Option<&'url str>,
+}
+
+impl<'url> Address<'url> {
+    fn of(url: &'url str) -> Address<'url> {
+        let is_scheme = |scheme: &str| {
+            !scheme.is_empty()
+                && scheme
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"+-".contains(&byte))
+        };
+        let (scheme, rest) = url
+            .split_once(':')
+            .filter(|(scheme, _)| is_scheme(scheme))
+            .unwrap_or(("", url));
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        // A password may hold a slash or an at sign that nobody escaped.
+        let rest = rest.rsplit('@').next().unwrap_or_default();
+        let rest = rest.trim_matches('/');
+        let (host, path) = match rest.split_once('/') {
+            _ if scheme == "file" => ("", rest),
+            Some((host, path)) => (host, path),
+            None => (rest, ""),
+        };
+        Address {
+            scheme,
+            host,
+            path: path.trim_start_matches('/'),
+            query: query.split('&').find(|part| {
+                part.strip_prefix("repo=")
+                    .is_some_and(|name| !name.contains(['/', ':']))
+            }),
+        }
     }
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let host = host.rsplit('@').next().unwrap_or_default();
-    let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    let query = query.split('&').find(|part| part.starts_with("repo="));
-    let path = path.trim_end_matches('/');
-    let mut url = [host, path].join("/");
-    if let Some(query) = query {
-        url = format!("{url}?{query}");
+
+    /// As the facts have it.
+    fn shown(&self) -> String {
+        let query = self
+            .query
+            .map(|query| format!("?{query}"))
+            .unwrap_or_default();
+        let path = [self.path, &query].concat();
+        if self.scheme == "file" {
+            return format!("file:/{path}");
+        }
+        let between = if self.path.is_empty() { "" } else { "/" };
+        [self.host, between, &path].concat()
     }
-    url.trim_end_matches('/').to_owned()
+}
+
+/// As a file of settings has it.
+impl fmt::Display for Address<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.scheme.is_empty() && self.scheme != "file" {
+            write!(f, "{}://", self.scheme)?;
+        }
+        f.write_str(&self.shown())
+    }
+}
+
+/// The address, where it is that of a vendor's repository.
+fn vendors_address(url: &str) -> Option<Address<'_>> {
+    let address = Address::of(url);
+    names_vendor(&address.shown()).then_some(address)
 }
 
 fn pins(host: &Host) -> Named<Vec<Pin>> {
@@ -486,46 +643,65 @@ fn pins(host: &Host) -> Named<Vec<Pin>> {
     found
 }
 
-/// Where packages of GPU software are pinned, or a vendor's repository is.
+/// Where packages of GPU software are pinned, or a vendor's repository is. What else is pinned never leaves the door.
 fn pins_of(host: &Host, path: &str) -> Seen<(Vec<Pin>, bool)> {
-    let of_packages = |names: &str| {
-        names
-            .split_whitespace()
-            .any(|name| is_of_interest(name) && name != "*")
-    };
-    let inside = Cell::new(false);
-    let keep = |line: &str| {
-        let (key, value) = setting(line);
-        match key.as_str() {
-            "package" => {
-                inside.set(of_packages(value));
-                inside.get() || value == "*"
-            }
-            "pin" => names_vendor(value) || inside.get() && !value.starts_with("origin"),
-            "pin-priority" => true,
-            _ => line.trim().is_empty(),
+    let mut stanza: Vec<(String, String)> = Vec::new();
+    let mut done = false;
+    let mut take = |line: &str| {
+        if line.trim().is_empty() {
+            (stanza, done) = (Vec::new(), false);
+            return None;
         }
+        let (key, value) = setting(line);
+        if done || !["package", "pin", "pin-priority"].contains(&key.as_str()) {
+            return None;
+        }
+        stanza.push((key, value.to_owned()));
+        let pin = pin_of(&stanza)?;
+        done = true;
+        Some(format!(
+            "Package: {}\nPin: {}\nPin-Priority: {}\n",
+            pin.packages, pin.pin, pin.priority
+        ))
     };
-    host.lines(path, &keep).map(|kept| {
-        let pins = kept
+    host.excerpt(path, &mut take).map(|kept| {
+        let lines: Vec<&str> = kept
             .lines
+            .iter()
+            .flat_map(|lines| lines.split('\n'))
+            .collect();
+        let pins = lines
             .split(|line| line.trim().is_empty())
             .filter_map(|stanza| {
-                let value = |name: &str| {
-                    let mut settings = stanza.iter().map(|line| setting(line));
-                    settings
-                        .find(|(key, _)| key == name)
-                        .map(|(_, value)| value)
-                };
-                let (packages, pin) = (value("package")?, value("pin")?);
-                Some(Pin {
-                    packages: packages.to_owned(),
-                    pin: pin.to_owned(),
-                    priority: value("pin-priority")?.parse().ok()?,
-                })
-            })
-            .collect();
-        (pins, kept.whole)
+                let settings = stanza.iter().map(|line| setting(line));
+                let settings = settings.map(|(key, value)| (key, value.to_owned()));
+                pin_of(&settings.collect::<Vec<_>>())
+            });
+        (pins.collect(), kept.whole)
+    })
+}
+
+/// The pin of a stanza, as far as it is about GPU software.
+fn pin_of(stanza: &[(String, String)]) -> Option<Pin> {
+    let value = |name: &str| {
+        let (_, value) = stanza.iter().find(|(key, _)| key == name)?;
+        Some(value.as_str())
+    };
+    let (packages, pin) = (value("package")?, value("pin")?);
+    let priority = value("pin-priority")?.parse().ok()?;
+    let ours: Vec<&str> = packages
+        .split_whitespace()
+        .filter(|name| is_of_interest(name) && *name != "*")
+        .collect();
+    let packages = match ours.is_empty() {
+        true if packages == "*" && names_vendor(pin) => packages.to_owned(),
+        false if names_vendor(pin) || !pin.starts_with("origin") => ours.join(" "),
+        _ => return None,
+    };
+    Some(Pin {
+        packages,
+        pin: pin.to_owned(),
+        priority,
     })
 }
 
@@ -533,6 +709,9 @@ fn pins_of(host: &Host, path: &str) -> Seen<(Vec<Pin>, bool)> {
 mod tests {
     use super::super::tree::Tree;
     use super::*;
+    use crate::host::archive::Archive;
+    use crate::host::machine::Entries;
+    use crate::host::redact::Redactor;
 
     fn ask(tree: &Tree) -> Packages {
         tree.ask(packages).into_got().expect("an answer")
@@ -666,6 +845,10 @@ mod tests {
         tree.file("/var/lib/rpm/rpmdb.sqlite", "");
         let packages = ask(&tree);
         assert!(packages.manager.is_none() && packages.installed.is_unknown());
+        // Nor where it is not installed: its database is there all the same.
+        tree.runs_without_programs();
+        let packages = ask(&tree);
+        assert!(packages.manager.is_none() && packages.installed.is_unknown());
         let nothing = ask(&Tree::proved());
         assert!(nothing.installed.is_absent() && nothing.repositories.whole);
         let unknown = ask(&Tree::default());
@@ -741,6 +924,82 @@ mod tests {
         }
     }
 
+    /// What a machine gives, as facts and as a recording; the recording says the same when it is replayed.
+    fn recorded(tree: &Tree) -> (Packages, String) {
+        let (host, _) = tree.host(crate::host::Options::default());
+        let host = host.recording();
+        let seen = packages(&host).into_got().expect("an answer");
+        let entries = host.take_entries();
+        let recorded: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
+        let entries =
+            Entries::parse(format!("gpucheck-machine 1\n{recorded}").leak()).expect("a machine");
+        let replay = Host::new(
+            Box::new(Archive::new(entries)),
+            Redactor::off(),
+            crate::host::Options::default(),
+        );
+        assert_eq!(packages(&replay).into_got().as_ref(), Some(&seen));
+        (seen, recorded)
+    }
+
+    #[test]
+    fn nothing_but_where_a_vendors_repository_is_leaves_the_door() {
+        let mut tree = Tree::proved();
+        tree.file(
+            "/etc/apt/sources.list",
+            "deb [signed-by=/k trusted=SECRET] https://me:SE/SECRET@repo.radeon.com/rocm?token=SECRET noble main # SECRET\n\
+             deb https://SECRET.example/x noble main # nvidia\n\
+             debugging SECRET nvidia\n\
+             deb-src https://developer.download.nvidia.com/x?sig=SECRET&auth=SECRET /\n",
+        );
+        tree.file(
+            "/etc/apt/sources.list.d/a.sources",
+            "# nvidia SECRET\nTypes: deb\nSuites: SECRET\nURIs: https://SECRET.example\n\n\
+             Suites: noble\nTypes: deb\nURIs: https://SECRET.example/x\n https://u:SECRET@repo.radeon.com/amdgpu https://SECRET\nEnabled: no\nSigned-By: SECRET\n",
+        );
+        tree.file(
+            "/etc/yum.repos.d/a.repo",
+            "[nvidia-SECRET]\nname=SECRET\nenabled=0\nbaseurl=https://SECRET/x https://SECRET:SECRET@repo.radeon.com/yum\npassword=SECRET\n\
+             [cuda-SECRET]\nenabled=1\nbaseurl=https://nvidia:SECRET@corp.example/?nvidia\n",
+        );
+        tree.file(
+            "/etc/apt/preferences.d/a",
+            "Package: SECRET nvidia-driver-580\nPin: version 580*\nPin-Priority: 1001\n\nPackage: SECRET\nPin: release o=SECRET\nPin-Priority: 5\n",
+        );
+        tree.file(
+            "/etc/pacman.conf",
+            "IgnorePkg = SECRET nvidia-utils # SECRET\nIgnorePkg = SECRET\n",
+        );
+        for name in ["nvidia-utils-580.95.05-5", "SECRET-1-1"] {
+            tree.file(&format!("{PACMAN_FOLDER}/{name}/desc"), "");
+        }
+        let (seen, recorded) = recorded(&tree);
+        assert!(!recorded.contains("SECRET"), "{recorded}");
+        let rows: Vec<_> = seen
+            .repositories
+            .items
+            .values()
+            .flatten()
+            .map(|one| (one.url.as_str(), one.suite.as_deref(), one.enabled))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("repo.radeon.com/rocm", Some("noble"), true),
+                ("developer.download.nvidia.com/x", Some("/"), true),
+                ("repo.radeon.com/amdgpu", Some("noble"), false),
+                ("repo.radeon.com/yum", None, false),
+            ]
+        );
+        let pins = &seen.pins.items["/etc/apt/preferences.d/a"];
+        assert_eq!(
+            (pins.len(), pins[0].packages.as_str()),
+            (1, "nvidia-driver-580")
+        );
+        let installed = seen.installed.into_got().expect("packages");
+        assert!(installed.whole && installed.items["nvidia-utils"][0].held);
+    }
+
     #[test]
     fn priorities_of_vendors() {
         let mut tree = Tree::proved();
@@ -778,10 +1037,29 @@ mod tests {
             ),
             ("http://repo.radeon.com", "repo.radeon.com"),
             ("file:/var/nvidia", "file:/var/nvidia"),
+            ("file:///var/nvidia/", "file:/var/nvidia"),
+            (
+                "https://me:pa/ss@wo@repo.radeon.com:8443/x",
+                "repo.radeon.com:8443/x",
+            ),
+            (
+                "https://repo.radeon.com/x?sig=a&auth=b&token=c#nvidia",
+                "repo.radeon.com/x",
+            ),
+            (
+                "https://x/list?a=b&repo=nvidia&token=c",
+                "x/list?repo=nvidia",
+            ),
+            ("VENDOR/rocm/apt/7.2", "VENDOR/rocm/apt/7.2"),
             ("@", ""),
             ("", ""),
         ] {
-            assert_eq!(without_login(url), seen, "{url}");
+            assert_eq!(Address::of(url).shown(), seen, "{url}");
+            assert_eq!(
+                Address::of(&Address::of(url).to_string()).shown(),
+                seen,
+                "{url}"
+            );
         }
     }
 }

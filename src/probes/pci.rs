@@ -52,9 +52,16 @@ pub fn pci(host: &Host) -> Seen<PciBus> {
     })
 }
 
-/// Source `pci_ids`.
-pub fn pci_ids(host: &Host) -> Seen<PciNames> {
-    let wanted: Vec<WantedIds> = match bus(host) {
+/// Source `pci_ids`. The bus is asked again only where source `pci` did not answer in this process.
+pub fn pci_ids(host: &Host, known: &Seen<PciBus>) -> Seen<PciNames> {
+    let asked;
+    let bus = if known.got().is_some() {
+        known
+    } else {
+        asked = bus(host);
+        &asked
+    };
+    let wanted: Vec<WantedIds> = match bus.as_ref() {
         Seen::Got(bus) => bus.items.values().filter_map(WantedIds::of).collect(),
         Seen::Absent => Vec::new(),
         Seen::Unasked(why) => return Seen::Unasked(why),
@@ -63,22 +70,11 @@ pub fn pci_ids(host: &Host) -> Seen<PciNames> {
     if wanted.is_empty() {
         return Seen::Unasked(Why::NoSuchHardware);
     }
-    let mut answer = Seen::Absent;
-    for path in ID_FILES {
+    Seen::first_of(ID_FILES.iter().map(|path| {
         let section = Section::default();
         let lines = host.lines(path, &|line| section.wants(&wanted, line));
-        match lines {
-            Seen::Got(lines) => return Seen::Got(parse_names(path, &wanted, &lines.lines)),
-            Seen::Absent => {}
-            Seen::Unasked(why) => {
-                if answer.is_absent() {
-                    answer = Seen::Unasked(why);
-                }
-            }
-            Seen::Failed(failure) => answer = Seen::Failed(failure),
-        }
-    }
-    answer
+        lines.map(|lines| parse_names(path, &wanted, &lines.lines))
+    }))
 }
 
 /// The driver that is bound to a PCI function, by its folder.
@@ -807,13 +803,32 @@ mod tests {
          C 03  Display controller\n\
          \t2684  Not this one\n";
 
+    fn pci_ids(host: &Host) -> Seen<PciNames> {
+        super::pci_ids(host, &Seen::default())
+    }
+
+    #[test]
+    fn a_bus_that_is_known_is_not_asked_for_ids() {
+        let mut tree = desktop();
+        tree.file("/usr/share/misc/pci.ids", IDS);
+        let known = tree.ask(pci);
+        let (host, asked) = tree.host(Options::default());
+        let names = super::pci_ids(&host, &known);
+        let sys = |one: &&String| one.contains("/sys/");
+        assert_eq!(asked.borrow().iter().find(sys), None);
+        assert_eq!(names, tree.ask(pci_ids));
+        // Who did not get that answer asks.
+        assert_eq!(super::pci_ids(&host, &Seen::error("x")), names);
+    }
+
     #[test]
     fn names_of_the_ids_on_the_bus() {
         let mut tree = desktop();
         tree.file("/usr/share/misc/pci.ids", IDS);
         let (host, _) = tree.host(Options::default());
         let host = host.recording();
-        let names = pci_ids(&host).into_got().expect("names");
+        let names = pci_ids(&host);
+        let names = names.into_got().expect("names");
         assert_eq!(names.path, "/usr/share/misc/pci.ids");
         let list = |map: &BTreeMap<String, String>| {
             map.iter()

@@ -9,10 +9,11 @@
 //! of the process from the second, which the library takes without complaint.
 //! Source: `src/rocm_smi_device.cc`, `third_party/shared_mutex/shared_mutex.cc` of ROCm/rocm_smi_lib.
 
+use super::attributes::is_numbered;
+use super::nvml::load;
 use crate::facts::rocm_smi::{RocmSmi, RocmSmiDevice};
 use crate::facts::{Seen, Told, Why};
 use crate::host::Host;
-use crate::host::machine::NOT_LOADED;
 use libloading::Library;
 use rocm_smi_lib_sys::RawRsmi;
 use rocm_smi_lib_sys::bindings::{
@@ -69,19 +70,13 @@ const NONSENSE: &str = "the value makes no sense";
 
 /// Source `rocm_smi`.
 pub fn rocm_smi(host: &Host) -> Seen<RocmSmi> {
-    host.answer("rocm_smi", || match host.library_file() {
-        Some(path) => ask(host, &path),
-        None => Seen::default(),
+    host.answer("rocm_smi", || {
+        load(host).and_then(|(path, library)| ask(host, &path, library))
     })
 }
 
-/// Loads the library of this path and asks it. It may hang, crash and print, so nothing else may run in this process.
-fn ask(host: &Host, path: &str) -> Seen<RocmSmi> {
-    host.calling("dlopen");
-    let library = match load(path) {
-        Ok(library) => library,
-        Err(why) => return Seen::error(format!("{NOT_LOADED}{why}")),
-    };
+/// Asks the library that was loaded from this path.
+fn ask(host: &Host, path: &str, library: Library) -> Seen<RocmSmi> {
     host.calling("rsmi_version_get");
     let (version, knows_flag) = match version(&library) {
         Ok((major, minor, patch)) => (
@@ -140,11 +135,7 @@ fn mutexes_are_there(host: &Host) -> bool {
     };
     cards
         .iter()
-        .filter(|name| {
-            name.strip_prefix("card").is_some_and(|number| {
-                !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-            })
-        })
+        .filter(|name| is_numbered(name, "card"))
         .filter(|card| {
             host.value(&format!("{drm}/{card}/device/vendor"))
                 .got()
@@ -208,16 +199,6 @@ fn text(status: RocmErr, buffer: &[u8]) -> Told<String> {
     told(status, text, |text| {
         !text.is_empty() && text.chars().all(|character| !character.is_control())
     })
-}
-
-#[expect(
-    unsafe_code,
-    clippy::disallowed_methods,
-    reason = "a library is loaded in the process that was started for it"
-)]
-fn load(path: &str) -> Result<Library, String> {
-    // SAFETY: the file is one that the loader would take for ROCm SMI, and this process does nothing else.
-    unsafe { Library::new(path) }.map_err(|error| error.to_string().replace(path, "the library"))
 }
 
 #[expect(unsafe_code, reason = "only the library's header gives its types")]

@@ -1,10 +1,11 @@
 //! Fills `facts/services.rs`: systemd units, by their files. Of a unit only what decides over GPUs is taken; other
 //! variables, which may be secrets, never leave the door.
 
-use super::environment::{Accounts, ONLY_SET, STEERING, accounts};
+use super::environment::{Accounts, ONLY_SET, STEERING, accounts, group_sources};
 use crate::facts::Seen;
 use crate::facts::services::{ServiceUser, Services, Unit};
 use crate::host::Host;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Folders of units; of equal names the first counts (systemd.unit(5)).
@@ -81,6 +82,19 @@ const SINGLES: &[&str] = &[
     "User",
 ];
 
+/// Units whose command line is kept: NVIDIA brings them, and what they are told steers GPUs. That of any other unit may hold a
+/// password.
+const OWN_COMMANDS: [&str; 5] = [
+    "nvidia-dcgm.service",
+    "nvidia-fabricmanager.service",
+    "nvidia-imex.service",
+    "nvidia-persistenced.service",
+    "nvidia-powerd.service",
+];
+
+/// Drop-ins for all services, which are read before those of one.
+const FOR_ALL: &str = "service.d";
+
 /// Where the link of a masked unit leads.
 const NOTHING: &str = "/dev/null";
 /// Most units of the administrator's that are looked into, and most files of one folder of drop-ins.
@@ -90,19 +104,23 @@ const LONGEST: usize = 64 * 1024;
 
 /// Source `services`.
 pub fn services(host: &Host) -> Seen<Services> {
-    let links = Links::of(host);
-    let slices = slices(host);
+    let common = Common {
+        links: Links::of(host),
+        slices: slices(host),
+        drop_ins: drop_ins_of(host, FOR_ALL),
+        read: RefCell::default(),
+    };
     let mut names: BTreeMap<String, &[&str]> = UNITS
         .iter()
         .map(|(name, wanted_by)| ((*name).to_owned(), *wanted_by))
         .collect();
-    for name in own_units(host, links.names()) {
+    for name in own_units(host, &common) {
         names.entry(name).or_insert(&[]);
     }
     let units: BTreeMap<String, Seen<Unit>> = names
         .into_iter()
         .map(|(name, wanted_by)| {
-            let unit = unit(host, &name, wanted_by, &links, slices.as_deref());
+            let unit = unit(host, &name, wanted_by, &common);
             (name, unit)
         })
         .collect();
@@ -113,13 +131,14 @@ pub fn services(host: &Host) -> Seen<Services> {
 }
 
 /// Units of the administrator's that give devices or set steering variables, themselves or in drop-ins.
-fn own_units(host: &Host, names: &[String]) -> Vec<String> {
-    let unit_of = |name: &String| {
+fn own_units(host: &Host, common: &Common) -> Vec<String> {
+    let names = common.links.names();
+    let candidate = |name: &String| {
         let unit = name.strip_suffix(".d").unwrap_or(name);
         (unit.ends_with(".service") && !UNITS.iter().any(|(known, _)| *known == unit))
             .then(|| unit.to_owned())
     };
-    let candidates: BTreeSet<String> = names.iter().filter_map(unit_of).collect();
+    let candidates: BTreeSet<String> = names.iter().filter_map(candidate).collect();
     candidates
         .into_iter()
         .take(LIMIT)
@@ -138,25 +157,20 @@ fn own_units(host: &Host, names: &[String]) -> Vec<String> {
             if names.binary_search(&folder).is_ok() {
                 files.extend(drop_ins_in(host, &format!("{LOCAL_FOLDER}/{folder}")).0);
             }
-            files.iter().any(|file| {
-                let settings = read(host, file, &|section, key| {
-                    section == "Service" && ["DeviceAllow", "Environment"].contains(&key)
-                });
-                settings
-                    .got()
-                    .is_some_and(|(settings, _)| !settings.is_empty())
+            files.into_iter().any(|file| {
+                let read = read_settings(host, &file, true);
+                let is_one = read.got().is_some_and(|(settings, _)| !settings.is_empty());
+                if is_one {
+                    common.read.borrow_mut().insert(file, read);
+                }
+                is_one
             })
         })
         .collect()
 }
 
-fn unit(
-    host: &Host,
-    name: &str,
-    wanted_by: &[&str],
-    links: &Links,
-    slices: Option<&str>,
-) -> Seen<Unit> {
+fn unit(host: &Host, name: &str, wanted_by: &[&str], common: &Common) -> Seen<Unit> {
+    let (links, slices) = (&common.links, common.slices.as_deref());
     let file = first_file(host, name);
     let (file, real) = match file {
         Seen::Got(found) => found,
@@ -179,7 +193,7 @@ fn unit(
     let text = if real == NOTHING {
         Seen::Absent
     } else {
-        read(host, &file, &is_kept)
+        common.read(host, &file)
     };
     let mut unit = Unit {
         masked: real == NOTHING || is_empty(host, &real),
@@ -209,10 +223,12 @@ fn unit(
     unit.enabled_by = links.of_unit(host, name, wanted_by, is_known.then_some(&installs[..]));
     let mut environment_files = Vec::new();
     unit.apply(settings, &mut environment_files);
-    let (drop_ins, all) = drop_ins(host, name);
-    unit.whole &= all;
+    let (own, all) = drop_ins_of(host, &format!("{name}.d"));
+    let (of_all, all_of_all) = &common.drop_ins;
+    unit.whole &= all && *all_of_all;
+    let drop_ins = [&of_all[..], &own].concat();
     for path in &drop_ins {
-        match read(host, path, &is_kept) {
+        match common.read(host, path) {
             Seen::Got((settings, whole)) => {
                 unit.whole &= whole;
                 unit.apply(settings, &mut environment_files);
@@ -232,29 +248,19 @@ fn unit(
 
 /// The file of a unit, and where its links end.
 fn first_file(host: &Host, name: &str) -> Seen<(String, String)> {
-    let mut unknown = Seen::Absent;
-    for folder in FOLDERS {
+    Seen::first_of(FOLDERS.iter().map(|folder| {
         let path = format!("{folder}/{name}");
         // Most do not exist, and `lstat` says so at a fraction of the cost.
         if host.stat(&path).is_absent() {
-            continue;
+            return Seen::Absent;
         }
-        if host
-            .link(&path)
-            .got()
-            .is_some_and(|target| target == NOTHING)
-        {
-            return Seen::Got((path, NOTHING.to_owned()));
-        }
-        match host.real(&path) {
-            Seen::Got(real) => return Seen::Got((path, real)),
+        let real = match host.link(&path) {
+            Seen::Got(target) if target == NOTHING => Seen::Got(target),
             // A link to nowhere is no unit.
-            Seen::Absent => {}
-            other if unknown.is_absent() => unknown = other.map(|real| (path, real)),
-            _ => {}
-        }
-    }
-    unknown
+            _ => host.real(&path),
+        };
+        real.map(|real| (path, real))
+    }))
 }
 
 fn is_empty(host: &Host, path: &str) -> bool {
@@ -265,6 +271,34 @@ fn is_empty(host: &Host, path: &str) -> bool {
 
 /// A setting: its section, its name and its value.
 type Setting = (String, String, String);
+/// Settings of a file, and whether all of it was read.
+type Settings = Seen<(Vec<Setting>, bool)>;
+
+/// What is asked once for all units.
+struct Common {
+    links: Links,
+    /// The control group of the system's services.
+    slices: Option<String>,
+    /// Drop-ins for all services, and whether these are all.
+    drop_ins: (Vec<String>, bool),
+    /// Files that were read.
+    read: RefCell<BTreeMap<String, Settings>>,
+}
+
+impl Common {
+    fn read(&self, host: &Host, path: &str) -> Settings {
+        let mut read = self.read.borrow_mut();
+        let ask = || read_settings(host, path, false);
+        read.entry(path.to_owned()).or_insert_with(ask).clone()
+    }
+}
+
+/// The unit that a file or a drop-in belongs to, by where it lies; whatever the drop-in itself is called.
+fn unit_of(path: &str) -> &str {
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let folder = folder.rsplit('/').next().unwrap_or(folder);
+    folder.strip_suffix(".d").unwrap_or(file)
+}
 
 /// What of a unit is taken.
 fn is_kept(section: &str, key: &str) -> bool {
@@ -279,17 +313,16 @@ fn is_kept(section: &str, key: &str) -> bool {
     }
 }
 
-/// The settings of a file that are wanted, in order, and whether all of it was read. Only they are recorded, and of
-/// variables only those that steer.
-fn read(
-    host: &Host,
-    path: &str,
-    wanted: &dyn Fn(&str, &str) -> bool,
-) -> Seen<(Vec<Setting>, bool)> {
+/// The settings of a file that are kept, in order. Only they are recorded, and of variables only those that steer. With
+/// `if_it_steers` none of them, unless the file gives devices or sets such variables: what else the administrator runs is no
+/// business of ours.
+fn read_settings(host: &Host, path: &str, if_it_steers: bool) -> Settings {
+    // What stands before the first line that shows it.
+    let mut held = if_it_steers.then(Vec::new);
     // A setting goes on in the next line behind a backslash; comments may stand in between.
     let mut begun = String::new();
     let mut section = String::new();
-    let mut take = |line: &str| {
+    let mut kept_of = |line: &str| {
         let line = line.trim();
         if line.starts_with(['#', ';']) || line.is_empty() && begun.is_empty() {
             return None;
@@ -307,24 +340,32 @@ fn read(
             section = name.trim_end_matches(']').to_owned();
             return ["Service", "Install"]
                 .contains(&section.as_str())
-                .then_some(line);
+                .then_some((false, line));
         }
         let (key, value) = line.split_once('=')?;
         let (key, value) = (key.trim(), value.trim());
-        if !wanted(&section, key) {
+        if !is_kept(&section, key) {
             return None;
         }
         if key != "Environment" || value.is_empty() {
-            // A command line with a password is no business of ours.
-            let is_private = key == "ExecStart" && !path.contains("/nvidia-");
-            return (!is_private).then(|| format!("{key}={value}"));
+            let is_private = key == "ExecStart" && !OWN_COMMANDS.contains(&unit_of(path));
+            let shows = ["DeviceAllow", "Environment"].contains(&key);
+            return (!is_private).then(|| (shows, format!("{key}={value}")));
         }
         let steering: Vec<String> = assignments(value)
             .into_iter()
-            .filter_map(|(name, value)| steering(&name, value))
+            .filter_map(|(name, value)| steering(host, &name, value))
             .map(|(name, value)| format!("Environment=\"{name}={}\"", quoted(&value)))
             .collect();
-        (!steering.is_empty()).then(|| steering.join("\n"))
+        (!steering.is_empty()).then(|| (true, steering.join("\n")))
+    };
+    let mut take = |line: &str| {
+        let (shows, line) = kept_of(line)?;
+        let Some(before) = &mut held else {
+            return Some(line);
+        };
+        before.push(line);
+        shows.then(|| held.take().unwrap_or_default().join("\n"))
     };
     host.excerpt(path, &mut take).map(|kept| {
         let mut section = String::new();
@@ -343,14 +384,19 @@ fn read(
 }
 
 /// A variable that steers GPU software, with what may be told of it.
-fn steering(name: &str, value: String) -> Option<(String, String)> {
-    let is_steering = STEERING.iter().any(|(known, _)| *known == name);
-    let value = if ONLY_SET.contains(&name) {
-        "set".to_owned()
-    } else {
-        value
-    };
-    is_steering.then(|| (name.to_owned(), value))
+fn steering(host: &Host, name: &str, value: String) -> Option<(String, String)> {
+    if !STEERING.iter().any(|(known, _)| *known == name) {
+        return None;
+    }
+    Some(told((name.to_owned(), host.variable(name, &value))))
+}
+
+/// A variable as the facts have it: of some only that they are set, whatever the door or a recording left of them.
+fn told((name, value): (String, String)) -> (String, String) {
+    if ONLY_SET.contains(&name.as_str()) {
+        return (name, "set".to_owned());
+    }
+    (name, value)
 }
 
 fn quoted(value: &str) -> String {
@@ -389,7 +435,9 @@ impl Unit {
             }
             match key.as_str() {
                 "Environment" if value.is_empty() => self.environment.clear(),
-                "Environment" => self.environment.extend(assignments(&value)),
+                "Environment" => self
+                    .environment
+                    .extend(assignments(&value).into_iter().map(told)),
                 "UnsetEnvironment" => {
                     for name in value.split_whitespace() {
                         self.environment.remove(name);
@@ -429,15 +477,16 @@ impl Unit {
                 return None;
             }
             let value = value.trim().trim_matches(['"', '\'']).to_owned();
-            let (name, value) = steering(name.trim(), value)?;
+            let (name, value) = steering(host, name.trim(), value)?;
             Some(format!("{name}={value}"))
         };
         match host.excerpt(path, &mut take) {
             Seen::Got(kept) => {
                 self.whole &= kept.whole;
                 let variables = kept.lines.iter().filter_map(|line| line.split_once('='));
-                self.environment
-                    .extend(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+                self.environment.extend(
+                    variables.map(|(name, value)| told((name.to_owned(), value.to_owned()))),
+                );
             }
             Seen::Absent => {}
             _ => self.whole = false,
@@ -445,25 +494,21 @@ impl Unit {
     }
 }
 
-/// Drop-ins of a unit in the order in which they are read: by their names, whatever folder they are in, those for all
-/// services first. Of equal names the first folder counts. And whether these are all.
-fn drop_ins(host: &Host, unit: &str) -> (Vec<String>, bool) {
-    let mut found = Vec::new();
+/// Drop-ins of one kind in the order in which they are read: by their names, whatever folder they are in. Of equal names the
+/// first folder counts. And whether these are all.
+fn drop_ins_of(host: &Host, kind: &str) -> (Vec<String>, bool) {
     let mut all = true;
-    for kind in ["service.d".to_owned(), format!("{unit}.d")] {
-        let mut by_name: BTreeMap<String, String> = BTreeMap::new();
-        for folder in FOLDERS {
-            let (paths, whole) = drop_ins_in(host, &format!("{folder}/{kind}"));
-            // What packages bring for all services or one of these says nothing of devices.
-            all &= whole || folder != LOCAL_FOLDER;
-            for path in paths {
-                let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-                by_name.entry(name).or_insert(path);
-            }
+    let mut by_name: BTreeMap<String, String> = BTreeMap::new();
+    for folder in FOLDERS {
+        let (paths, whole) = drop_ins_in(host, &format!("{folder}/{kind}"));
+        // What packages bring for all services or one of these says nothing of devices.
+        all &= whole || folder != LOCAL_FOLDER;
+        for path in paths {
+            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+            by_name.entry(name).or_insert(path);
         }
-        found.extend(by_name.into_values());
     }
-    (found, all)
+    (by_name.into_values().collect(), all)
 }
 
 /// The files of one folder of drop-ins, and whether these are all.
@@ -471,10 +516,10 @@ fn drop_ins_in(host: &Host, folder: &str) -> (Vec<String>, bool) {
     if host.stat(folder).is_absent() {
         return (Vec::new(), true);
     }
-    match host.list(folder) {
+    match host.names(folder, |name| name.ends_with(".conf")) {
         Seen::Got(listing) => {
-            let files = listing.names.iter().filter(|name| name.ends_with(".conf"));
-            let paths: Vec<String> = files
+            let names = listing.names.iter();
+            let paths: Vec<String> = names
                 .take(LIMIT)
                 .map(|name| format!("{folder}/{name}"))
                 .collect();
@@ -488,14 +533,18 @@ fn drop_ins_in(host: &Host, folder: &str) -> (Vec<String>, bool) {
 
 /// The folders whose links enable units.
 struct Links {
-    /// Names in the administrator's folder. None: it cannot be listed.
+    /// Services in the administrator's folder, their drop-ins, and the folders of links. None: it cannot be listed.
     local: Option<Vec<String>>,
     whole: bool,
 }
 
 impl Links {
     fn of(host: &Host) -> Links {
-        match host.list(LOCAL_FOLDER) {
+        // Timers, mounts and the like may be called after anything and say nothing of GPUs.
+        let ends = [".service", ".service.d", ".wants", ".requires"];
+        match host.names(LOCAL_FOLDER, |name| {
+            ends.iter().any(|end| name.ends_with(end))
+        }) {
             Seen::Got(listing) => Links {
                 local: Some(listing.names),
                 whole: listing.whole,
@@ -599,19 +648,28 @@ fn users(host: &Host, units: &BTreeMap<String, Seen<Unit>>) -> BTreeMap<String, 
     }
     let Accounts { passwd, groups, .. } = accounts(host, host.user().got(), &names);
     let rows = passwd.into_got().unwrap_or_default();
+    let sources = match group_sources(host) {
+        // Without the file the C library reads /etc/group alone.
+        Seen::Absent => Seen::Got(Vec::new()),
+        other => other,
+    };
     names
         .into_iter()
         .filter_map(|name| {
             let (uid, row) = rows
                 .iter()
                 .find(|(uid, row)| row.name == name || uid.to_string() == name)?;
-            let groups = groups.as_ref().map(|groups| {
-                groups
-                    .iter()
-                    .filter(|(_, group)| group.members.contains(&row.name))
-                    .map(|(gid, group)| (*gid, group.name.clone()))
-                    .collect()
-            });
+            // Where else groups may stand is for whoever judges; that nobody knows leaves them unknown here.
+            let groups = sources
+                .as_ref()
+                .and_then(|_| groups.as_ref())
+                .map(|groups| {
+                    groups
+                        .iter()
+                        .filter(|(_, group)| group.members.contains(&row.name))
+                        .map(|(gid, group)| (*gid, group.name.clone()))
+                        .collect()
+                });
             let user = ServiceUser {
                 uid: *uid,
                 gid: row.gid,
@@ -627,6 +685,9 @@ mod tests {
     use super::super::tree::Tree;
     use super::*;
     use crate::host::Options;
+    use crate::host::archive::Archive;
+    use crate::host::machine::Entries;
+    use crate::host::redact::{Private, Redactor};
 
     fn ask(tree: &Tree) -> Services {
         tree.ask(services).into_got().expect("an answer")
@@ -729,6 +790,155 @@ mod tests {
             assert!(!recorded.contains(private), "{private} in\n{recorded}");
         }
         assert!(recorded.contains("CUDA_VISIBLE_DEVICES=0 1"), "{recorded}");
+    }
+
+    #[test]
+    fn command_lines_of_other_units_stay_at_the_door() {
+        let mut tree = system();
+        let command = "[Service]\nDeviceAllow=/dev/nvidia0 rw\nExecStart=/opt/x --key CANARY\n";
+        for path in [
+            "ollama.service",
+            "ollama.service.d/nvidia-gpu.conf",
+            "nvidia-exporter.service",
+            "nvidia-exporter.service.d/nvidia-persistenced.service",
+            "service.d/nvidia-persistenced.service.conf",
+            "train.service.d/nvidia-persistenced.service",
+            "nvidia-persistenced.service.wants/train.service",
+        ] {
+            tree.file(&format!("/etc/systemd/system/{path}"), command);
+        }
+        tree.file(
+            "/etc/systemd/system/nvidia-persistenced.service.d/own.conf",
+            "[Service]\nExecStart=/usr/bin/nvidia-persistenced --verbose\n",
+        );
+        tree.file(
+            "/usr/lib/systemd/system/nvidia-persistenced.service",
+            "[Service]\n",
+        );
+        let (host, _) = tree.host(Options::default());
+        let host = host.recording();
+        let seen = services(&host).into_got().expect("an answer");
+        assert_eq!(
+            got(&seen, "nvidia-persistenced.service").settings["ExecStart"],
+            ["/usr/bin/nvidia-persistenced --verbose"]
+        );
+        assert!(
+            got(&seen, "ollama.service")
+                .settings
+                .contains_key("DeviceAllow")
+        );
+        let entries = host.take_entries();
+        let recorded: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
+        assert!(!recorded.contains("CANARY"), "{recorded}");
+    }
+
+    #[test]
+    fn a_replay_says_what_was_said() {
+        let mut tree = system();
+        tree.file(
+            "/etc/systemd/system/ollama.service",
+            "[Service]\nEnvironment=\"OLLAMA_HOST=10.1.2.3\"\nEnvironmentFile=-/srv/alicia/x.env\nRootDirectory=/srv/alicia\n",
+        );
+        tree.file("/srv/alicia/x.env", "CUDA_HOME=/srv/alicia/cuda\n");
+        let private = Private {
+            user: Some("alicia".to_owned()),
+            ..Private::default()
+        };
+        let redactor = Redactor::on(42, private);
+        let host = Host::new(Box::new(tree), redactor, Options::default()).recording();
+        let seen = services(&host);
+        let recorded: String = host
+            .take_entries()
+            .iter()
+            .map(|entry| format!("{entry}\n"))
+            .collect();
+        assert!(!recorded.contains("alicia"), "{recorded}");
+        let entries =
+            Entries::parse(format!("gpucheck-machine 1\n{recorded}").leak()).expect("a machine");
+        let replay = Host::new(
+            Box::new(Archive::new(entries)),
+            Redactor::off(),
+            Options::default(),
+        );
+        let services = seen.got().expect("an answer");
+        let unit = got(services, "ollama.service");
+        assert_eq!(unit.environment["OLLAMA_HOST"], "set");
+        assert_eq!(unit.environment["CUDA_HOME"], "/srv/USER/cuda");
+        assert_eq!(unit.settings["RootDirectory"], ["/srv/USER"]);
+        let replayed = super::services(&replay).into_got().expect("an answer");
+        assert_eq!(
+            replayed.units["ollama.service"],
+            services.units["ollama.service"]
+        );
+    }
+
+    #[test]
+    fn what_is_private_in_units_stays_at_the_door() {
+        let mut tree = system();
+        tree.file(
+            "/etc/systemd/system/ollama.service",
+            "[Service]\nEnvironment='CUDA_HOME=/scratch/alicia/\"cuda\"'\nEnvironmentFile=/etc/ollama/env\n",
+        );
+        tree.file(
+            "/etc/ollama/env",
+            "ROCM_HOME=/scratch/alicia/rocm\nCUDA_VISIBLE_DEVICES=GPU-5a1b2c3d\n",
+        );
+        for private in ["mnt-acme.mount", "acme.timer", "ollama.service.d/acme.bak"] {
+            tree.file(&format!("/etc/systemd/system/{private}"), "");
+        }
+        tree.file(
+            "/etc/systemd/system/backup.service",
+            "[Service]\nUser=root\nSlice=acme.slice\n",
+        );
+        let private = Private {
+            user: Some("alicia".to_owned()),
+            ..Private::default()
+        };
+        let redactor = Redactor::on(42, private);
+        let host = Host::new(Box::new(tree), redactor, Options::default()).recording();
+        let seen = services(&host).into_got().expect("an answer");
+        let unit = got(&seen, "ollama.service");
+        assert!(unit.whole);
+        assert_eq!(unit.environment["CUDA_HOME"], "/scratch/USER/\"cuda\"");
+        assert_eq!(unit.environment["ROCM_HOME"], "/scratch/USER/rocm");
+        assert_ne!(unit.environment["CUDA_VISIBLE_DEVICES"], "GPU-5a1b2c3d");
+        let entries = host.take_entries();
+        let recorded: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
+        for private in ["alicia", "5a1b2c3d", "acme"] {
+            assert!(!recorded.contains(private), "{private} in\n{recorded}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_once() {
+        let mut tree = system();
+        let files = [
+            "/etc/systemd/system/trainer.service",
+            "/etc/systemd/system/trainer.service.d/gpu.conf",
+            "/etc/systemd/system/service.d/all.conf",
+        ];
+        for (file, text) in files.iter().zip([
+            "[Service]\nUser=root\nEnvironment=CUDA_VISIBLE_DEVICES=0\n[Install]\nWantedBy=x.target\n",
+            "[Service]\nDeviceAllow=/dev/nvidia0\n",
+            "[Service]\nPrivateDevices=yes\n",
+        ]) {
+            tree.file(file, text);
+        }
+        let (host, asked) = tree.host(Options::default());
+        let seen = services(&host).into_got().expect("an answer");
+        let unit = got(&seen, "trainer.service");
+        assert_eq!(unit.environment["CUDA_VISIBLE_DEVICES"], "0");
+        for name in ["User", "DeviceAllow", "PrivateDevices"] {
+            assert!(unit.settings.contains_key(name), "{name}: {unit:?}");
+        }
+        let asked = asked.borrow();
+        for file in files {
+            let read = format!("read {file}");
+            let count = asked.iter().filter(|one| **one == read).count();
+            assert_eq!(count, 1, "{file}");
+        }
+        let listed = |one: &&String| *one == "list /etc/systemd/system/service.d";
+        assert_eq!(asked.iter().filter(listed).count(), 1);
     }
 
     #[test]

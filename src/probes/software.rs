@@ -5,7 +5,8 @@ mod toolkits;
 use super::kernel;
 use crate::facts::software::{Library, RocmInstall, Software};
 use crate::facts::{Failure, Seen};
-use crate::host::{Host, beside};
+use crate::host::{Host, Listing, Stat, beside};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// Where else than in the distribution's folder a library may be at home: while nothing is known of that place, the library
@@ -163,10 +164,13 @@ const PROGRAM_FOLDERS: &[&str] = &[
 
 /// Source `software`.
 pub fn software(host: &Host) -> Seen<Software> {
-    let rocm = toolkits::rocm(host);
-    let (cuda_toolkits, nvcc) = toolkits::cuda(host);
+    let names = Names::of(host);
+    let rocm = toolkits::rocm(host, &names);
+    let (cuda_toolkits, nvcc) = toolkits::cuda(host, &names);
     let cached = cached(host);
-    let folders = library_folders(host, cached.as_deref(), rocm.got());
+    let folders = library_folders(host, &names, cached.as_deref(), rocm.got());
+    let mut program_folders = PROGRAM_FOLDERS.to_vec();
+    program_folders.retain(|folder| !host.stat(folder).is_absent());
     Seen::Got(Software {
         libraries: LIBRARIES
             .iter()
@@ -185,7 +189,7 @@ pub fn software(host: &Host) -> Seen<Software> {
         rocm,
         programs: PROGRAMS
             .iter()
-            .map(|name| ((*name).to_owned(), program(host, name)))
+            .map(|name| ((*name).to_owned(), program(host, &program_folders, name)))
             .collect(),
     })
 }
@@ -204,33 +208,87 @@ struct Folder {
     needed: bool,
     /// It holds libraries for 32-bit programs.
     narrow: bool,
-    /// Files of ROCm's libraries in it that have a number, as far as it could be listed.
-    numbered: Vec<String>,
+    /// Names of libraries in it.
+    names: Listing,
+}
+
+impl Folder {
+    /// Where the links of a file in it end. What the listing proves missing is not asked for: most files are.
+    fn target(&self, host: &Host, file: &str) -> Seen<String> {
+        let path = format!("{}/{file}", self.path);
+        let name = first_part(file);
+        if self.names.names.iter().any(|known| known == name) {
+            host.real(&path)
+        } else if self.names.whole && !self.names.kept {
+            host.proved_absent(&path);
+            Seen::Absent
+        } else {
+            target(host, &path)
+        }
+    }
+}
+
+/// The name in a folder that leads to a file below it.
+fn first_part(path: &str) -> &str {
+    path.split('/').next().unwrap_or_default()
 }
 
 /// A library of ROCm under its name with one number, whichever.
 fn is_numbered(name: &str, home: Home, file: &str) -> bool {
-    let stem = name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.');
-    let number = file
-        .strip_prefix(stem)
-        .and_then(|rest| rest.strip_prefix('.'));
+    let number = || {
+        let stem = name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.');
+        file.strip_prefix(stem)?.strip_prefix('.')
+    };
     home == Home::Rocm
-        && number.is_some_and(|number| {
+        && number().is_some_and(|number| {
             !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
         })
 }
 
-/// Files of ROCm's libraries in a folder that have a number.
-fn numbered(host: &Host, folder: &str) -> Vec<String> {
-    let wanted = |file: &str| {
-        LIBRARIES
-            .iter()
-            .any(|(name, home, _)| is_numbered(name, *home, file))
-    };
-    host.names(folder, wanted)
-        .into_got()
-        .unwrap_or_default()
-        .names
+/// Names of libraries in folders. These hold thousands, and several parts ask the same ones, so each is asked once.
+struct Names<'host> {
+    host: &'host Host,
+    real: RefCell<BTreeMap<String, Seen<String>>>,
+    listed: RefCell<BTreeMap<String, Seen<Listing>>>,
+}
+
+impl Names<'_> {
+    fn of(host: &Host) -> Names<'_> {
+        Names {
+            host,
+            real: RefCell::default(),
+            listed: RefCell::default(),
+        }
+    }
+
+    /// Where the links of a folder end.
+    fn real(&self, folder: &str) -> Seen<String> {
+        let mut real = self.real.borrow_mut();
+        let ask = || target(self.host, folder);
+        real.entry(folder.to_owned()).or_insert_with(ask).clone()
+    }
+
+    /// The names in a folder that any part wants.
+    fn all(&self, folder: &str) -> Seen<Listing> {
+        let mut listed = self.listed.borrow_mut();
+        let listing = listed.entry(folder.to_owned()).or_insert_with(|| {
+            self.host.names(folder, |file| {
+                LIBRARIES.iter().any(|(name, home, files)| {
+                    files.iter().any(|known| first_part(known) == file)
+                        || is_numbered(name, *home, file)
+                }) || toolkits::is_wanted(file)
+            })
+        });
+        listing.clone()
+    }
+
+    /// Those of them that are wanted.
+    fn some(&self, folder: &str, wanted: impl Fn(&str) -> bool) -> Seen<Listing> {
+        self.all(folder).map(|mut listing| {
+            listing.names.retain(|name| wanted(name));
+            listing
+        })
+    }
 }
 
 /// Paths that the loader's cache has for libraries of interest that 64-bit programs can load, in its order, with the links
@@ -242,7 +300,7 @@ fn cached(host: &Host) -> Option<Vec<String>> {
             .any(|(name, home, files)| files.contains(&file) || is_numbered(name, *home, file))
     };
     let lines = host
-        .loader_cache(&|line| line.split(' ').next().is_some_and(wanted))
+        .loader_cache(&wanted)
         .into_got()
         .filter(|lines| lines.whole)?
         .lines;
@@ -270,6 +328,7 @@ fn cached(host: &Host) -> Option<Vec<String>> {
 /// and toolkits. Left out: folders that do not exist, and those that are another one by a link.
 fn library_folders(
     host: &Host,
+    names: &Names,
     cached: Option<&[String]>,
     rocm: Option<&BTreeMap<String, RocmInstall>>,
 ) -> Vec<Folder> {
@@ -321,7 +380,7 @@ fn library_folders(
             folder.via = folder.via.or(via);
             continue;
         }
-        let real = target(host, &path);
+        let real = names.real(&path);
         if real.is_absent() {
             continue;
         }
@@ -335,10 +394,11 @@ fn library_folders(
         folders.push(Folder {
             main: MAIN_FOLDERS.contains(&target.as_str()),
             needed: is_wsl && path == WSL_FOLDER,
-            numbered: if narrow {
-                Vec::new()
+            // Two names are not worth a listing.
+            names: if narrow {
+                Listing::default()
             } else {
-                numbered(host, &path)
+                names.all(target).into_got().unwrap_or_default()
             },
             narrow,
             there: real.as_ref().map(|_| ()),
@@ -453,15 +513,13 @@ fn library(
             continue;
         }
         let mut folder_answered = true;
-        let numbered = folder
-            .numbered
-            .iter()
-            .map(String::as_str)
-            .filter(|file| !files.contains(file) && is_numbered(name, home, file));
+        let numbered = folder.names.names.iter().map(String::as_str);
+        let numbered =
+            numbered.filter(|file| is_numbered(name, home, file) && !files.contains(file));
         for file in files.iter().copied().chain(numbered) {
-            let path = format!("{}/{file}", folder.path);
-            match target(host, &path) {
+            match folder.target(host, file) {
                 Seen::Got(target) => {
+                    let path = format!("{}/{file}", folder.path);
                     let (order, via) = way_to(folder, file, cached);
                     let library = library_file(host, name, path, target, via);
                     let is_narrow =
@@ -470,10 +528,14 @@ fn library(
                     found.push((order, library));
                 }
                 Seen::Absent => {}
-                Seen::Unasked(_) => folder_answered = false,
-                Seen::Failed(why) => {
+                other => {
                     folder_answered = false;
-                    failure.get_or_insert(why);
+                    // Something of that name is there, whatever it is.
+                    let name = first_part(file);
+                    unknown |= folder.names.names.iter().any(|known| known == name);
+                    if let Seen::Failed(why) = other {
+                        failure.get_or_insert(why);
+                    }
                 }
             }
         }
@@ -540,33 +602,118 @@ fn library_file(
 }
 
 /// The first file of that name. `Absent`: every folder answered, and none has it.
-fn program(host: &Host, name: &str) -> Seen<String> {
-    first_known(
-        PROGRAM_FOLDERS
-            .iter()
-            .map(|folder| format!("{folder}/{name}"))
-            .map(|path| target(host, &path).map(|_| path)),
-    )
+fn program(host: &Host, folders: &[&str], name: &str) -> Seen<String> {
+    Seen::first_of(folders.iter().map(|folder| {
+        let path = format!("{folder}/{name}");
+        program_file(host, &path).map(|_| path)
+    }))
 }
 
-/// The first answer; without one, the first that is unknown; else absent.
-fn first_known<T>(answers: impl Iterator<Item = Seen<T>>) -> Seen<T> {
-    let mut result = Seen::Absent;
-    for answer in answers {
-        match answer {
-            Seen::Got(value) => return Seen::Got(value),
-            Seen::Absent => {}
-            unknown if result.is_absent() => result = unknown,
-            _ => {}
-        }
-    }
-    result
+/// Where the links to a program end. `Absent` also where something else is in its place.
+fn program_file(host: &Host, path: &str) -> Seen<String> {
+    target(host, path).and_then(|target| match host.stat(&target) {
+        Seen::Got(stat) if !may_run(&stat) => Seen::Absent,
+        _ => Seen::Got(target),
+    })
+}
+
+/// Nothing shows that it is no program: a folder of that name, a pipe, a file without content or that nobody may run.
+fn may_run(stat: &Stat) -> bool {
+    stat.kind == "file" && stat.size != Some(0) && stat.mode.is_none_or(|mode| mode & 0o111 != 0)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tree::Tree;
     use super::*;
-    use crate::facts::Why;
+    use crate::host::Options;
+    use crate::host::archive::Archive;
+    use crate::host::machine::Entries;
+    use crate::host::redact::Redactor;
+
+    fn system() -> Tree {
+        let mut tree = Tree::proved();
+        tree.file("/usr/lib/libcuda.so.580.65.06", "");
+        tree.link("/usr/lib/libcuda.so.1", "libcuda.so.580.65.06");
+        tree.file("/usr/lib/libamdhip64.so.8", "");
+        tree.file("/usr/lib/libz.so.1", "");
+        tree
+    }
+
+    fn replayed(entries: Entries) -> Host {
+        Host::new(
+            Box::new(Archive::new(entries)),
+            Redactor::off(),
+            Options::default(),
+        )
+    }
+
+    #[test]
+    fn only_what_can_be_run_is_a_program() {
+        let path = "/opt/cuda/bin/rocminfo";
+        for (entry, is_program) in [
+            (format!("exists {path}"), true),
+            (format!("stat {path} file 0755 0:0 4096 -"), true),
+            (format!("file {path} cut\n| x"), true),
+            (format!("stat {path} file 0644 0:0 4096 -"), false),
+            (format!("stat {path} file 0755 0:0 0 -"), false),
+            (format!("stat {path} fifo 0755 0:0 - -"), false),
+            (format!("stat {path} socket 0755 0:0 - -"), false),
+            (format!("dir {path}"), false),
+            (
+                format!("link {path} -> rocminfo-6\nstat {path}-6 dir 0755 0:0 - -"),
+                false,
+            ),
+            (
+                format!("link {path} -> rocminfo-6\nstat {path}-6 file 0755 0:0 9 -"),
+                true,
+            ),
+        ] {
+            let machine = format!("gpucheck-machine 1\nwhole /**\n{entry}\n");
+            let host = replayed(Entries::parse(machine.leak()).expect("a machine"));
+            let seen = program(&host, PROGRAM_FOLDERS, "rocminfo");
+            let expected = if is_program {
+                Seen::Got(path.to_owned())
+            } else {
+                Seen::Absent
+            };
+            assert_eq!(seen, expected, "{entry}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_listed_once_and_not_asked_for_what_is_not_in_it() {
+        let (host, asked) = system().host(Options::default());
+        let host = host.recording();
+        let seen = software(&host);
+        let libraries = &seen.got().expect("an answer").libraries;
+        for (name, there) in [
+            ("libcuda.so.1", true),
+            ("libamdhip64.so", true),
+            ("libvulkan.so.1", false),
+            ("libigdrcl.so", false),
+        ] {
+            assert_eq!(libraries[name].got().is_some(), there, "{name}");
+            assert_eq!(libraries[name].is_absent(), !there, "{name}");
+        }
+        let asked = asked.borrow();
+        let count = |question: &str| asked.iter().filter(|one| *one == question).count();
+        assert_eq!(count("list /usr/lib"), 1, "{asked:?}");
+        assert_eq!(count("stat /usr/lib"), 1, "{asked:?}");
+        let missing = |one: &&String| one.contains("/usr/lib/libvulkan") || one.contains("igdrcl");
+        assert_eq!(asked.iter().find(missing), None);
+        assert_eq!(software(&replayed(Entries::new(host.take_entries()))), seen);
+    }
+
+    #[test]
+    fn names_that_somebody_else_kept_prove_nothing() {
+        // An older version did not look for libraries under these names.
+        let text = "gpucheck-machine 1\nmade-by gpucheck 0.0.1 live redacted\nsystem linux x86_64 6.8.0\nenv whole\n\
+            dir /usr/lib\nkept /usr/lib\n";
+        let seen = software(&replayed(Entries::parse(text).expect("a machine")));
+        let libraries = seen.into_got().expect("an answer").libraries;
+        assert!(libraries.values().all(Seen::is_unknown), "{libraries:?}");
+    }
 
     #[test]
     fn folders_of_the_loader() {
@@ -585,23 +732,6 @@ mod tests {
         ] {
             assert_eq!(plain_folder(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn the_first_answer_wins_and_one_unknown_spoils_the_proof() {
-        let unknown = Seen::Unasked(Why::NotCaptured);
-        assert_eq!(
-            first_known([Seen::Absent, unknown.clone(), Seen::Got(1)].into_iter()),
-            Seen::Got(1)
-        );
-        assert_eq!(
-            first_known([Seen::Absent, unknown.clone()].into_iter()),
-            unknown
-        );
-        assert_eq!(
-            first_known::<u8>([Seen::Absent, Seen::Absent].into_iter()),
-            Seen::Absent
-        );
     }
 
     #[test]

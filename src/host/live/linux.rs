@@ -6,18 +6,19 @@
 )]
 
 use super::files::{Files, Last, Problem, lossy};
-use super::{errno, log, rfc3339, run};
+use super::run::{self, Limits};
+use super::{errno, log, rfc3339};
 use crate::facts::environment::ProcessUser;
 use crate::facts::module_files::ModInfo;
 use crate::facts::software::Elf;
 use crate::facts::{Failure, Seen, Why};
-use crate::host::log::KMSG;
+use crate::host::log::{JOURNALS, KMSG};
 use crate::host::{LIST_LIMIT, Listing, PASSWD_LIMIT, Source, Stat, System, beside, elf, modinfo};
 use rustix::fs::{Access, AtFlags, CWD, FileType, OFlags, RawDir};
 use rustix::io::Errno;
 use std::cell::OnceCell;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 #[cfg(test)]
 #[path = "tests.rs"]
@@ -29,6 +30,9 @@ const NVIDIA_FIRST_CONTROL_MINOR: u32 = 254;
 
 /// Most of `/proc/devices` that is looked at; real ones have 1 kB.
 const DEVICES_LIMIT: usize = 64 * 1024;
+
+/// Longest that a program may take. The limit of the worker is far below, unless somebody asked for more.
+const RUN_TIME: Duration = Duration::from_secs(120);
 
 /// The running system.
 #[derive(Debug)]
@@ -215,16 +219,13 @@ impl Tree {
 
     /// A program of the system by its name. `Absent`: none of the folders has it.
     fn program(&self, name: &str) -> Seen<String> {
-        let mut unknown = Seen::Absent;
-        for folder in run::FOLDERS {
+        Seen::first_of(run::FOLDERS.iter().map(|folder| {
             let path = format!("{folder}/{name}");
-            match self.files.stat(&path, Last::Followed) {
-                Ok(_) => return Seen::Got(path),
-                Err(errno) if unknown.is_absent() => unknown = self.unfound(&path, errno),
-                Err(_) => {}
+            match self.files.locate(&path, Last::Followed) {
+                Ok(_) => Seen::Got(path),
+                Err(errno) => self.unfound(&path, errno),
             }
-        }
-        unknown
+        }))
     }
 }
 
@@ -315,9 +316,14 @@ impl Source for Live {
         let Some((program, arguments)) = command.split_first() else {
             return Seen::error("no command");
         };
+        let limits = Limits {
+            bytes: limit,
+            time: RUN_TIME,
+            as_nobody: true,
+        };
         self.tree
             .program(program)
-            .and_then(|program| run::run(&program, arguments, limit))
+            .and_then(|program| run::run(&program, arguments, limits))
             .map(|(rc, output)| (rc, lossy(&output), output.len() <= limit))
     }
 
@@ -380,7 +386,13 @@ impl Source for Live {
     }
 
     fn journal(&self) -> Seen<(String, bool)> {
-        log::journal(&self.tree.files)
+        let there = |path: &&str| self.tree.files.locate(path, Last::Followed).is_ok();
+        if !JOURNALS.iter().any(there) {
+            return Seen::Absent;
+        }
+        self.tree
+            .program("journalctl")
+            .and_then(|program| log::journal(&program))
     }
 
     fn is_live(&self) -> bool {

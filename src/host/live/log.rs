@@ -1,20 +1,11 @@
 //! The two live sources of the kernel log: `/dev/kmsg` and the journal. Neither may block, and nothing is ever written.
-#![cfg_attr(
-    not(test),
-    expect(
-        clippy::disallowed_methods,
-        reason = "this is the door that others have to go through"
-    )
-)]
 
 use super::files::{Files, Last, Problem, lossy};
-use crate::facts::{Failure, Seen};
-use crate::host::log::{JOURNALS, KMSG};
+use super::run::{Limits, run};
+use crate::facts::Seen;
+use crate::host::log::KMSG;
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
-use std::io::Read;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Number of `/dev/kmsg` among the memory devices (`Documentation/admin-guide/devices.txt`).
@@ -27,15 +18,9 @@ const RECORD: usize = 16 * 1024;
 const KMSG_LIMIT: usize = 8 << 20;
 const KMSG_TIME: Duration = Duration::from_millis(300);
 
-/// Where `journalctl` is; NixOS has nothing in `/usr/bin`.
-const JOURNALCTL: [&str; 3] = [
-    "/usr/bin/journalctl",
-    "/bin/journalctl",
-    "/run/current-system/sw/bin/journalctl",
-];
 /// Of a long log the last so many messages. Where the boot is not among them the log does not reach back to it.
 const JOURNAL_LINES: &str = "50000";
-const JOURNAL_LIMIT: u64 = 32 << 20;
+const JOURNAL_LIMIT: usize = 32 << 20;
 const JOURNAL_TIME: Duration = Duration::from_secs(2);
 
 /// The records of `/dev/kmsg`, and whether none of those that are in the kernel was lost or left out.
@@ -90,54 +75,34 @@ fn is_kmsg(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && number == KMSG_NUMBER
 }
 
-/// The kernel's messages of this boot from `journalctl`. It has an environment of its own, no terminal and a time limit; when
-/// that is over it is killed and nobody waits for it.
-pub fn journal(files: &Files) -> Seen<(String, bool)> {
-    let there = |path: &&str| files.locate(path, Last::Followed).is_ok();
-    match JOURNALCTL.into_iter().find(there) {
-        Some(program) if JOURNALS.iter().any(there) => what_it_prints(program),
-        _ => Seen::Absent,
-    }
-}
-
-fn what_it_prints(program: &str) -> Seen<(String, bool)> {
-    let child = Command::new(program)
-        .args(["-k", "-b", "-q", "-a", "--no-pager", "--no-hostname"])
-        .args(["-o", "short-monotonic", "-n", JOURNAL_LINES])
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("LANG", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            return Seen::Failed(Failure::errno(&super::errno::name(errno)));
-        }
+/// The kernel's messages of this boot as this `journalctl` prints them. Who asks may be who may read it, so that root stays
+/// root.
+pub fn journal(journalctl: &str) -> Seen<(String, bool)> {
+    let arguments = [
+        "-k",
+        "-b",
+        "-q",
+        "-a",
+        "--no-pager",
+        "--no-hostname",
+        "-o",
+        "short-monotonic",
+        "-n",
+        JOURNAL_LINES,
+    ];
+    let limits = Limits {
+        bytes: JOURNAL_LIMIT,
+        time: JOURNAL_TIME,
+        as_nobody: false,
     };
-    let (tell, told) = mpsc::channel();
-    if let Some(output) = child.stdout.take() {
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let read = output.take(JOURNAL_LIMIT + 1).read_to_end(&mut bytes);
-            // Nobody listens any more when it took too long.
-            let _ = tell.send(read.map(|_| bytes));
-        });
-    }
-    let answer = told.recv_timeout(JOURNAL_TIME);
-    // It has ended, has written too much, or takes too long. An error means that it is gone.
-    let _ = child.kill();
-    let _ = child.try_wait();
-    match answer {
-        // The kernel always says something: whoever reads nothing may not read it, or nothing of it was kept.
-        Ok(Ok(bytes)) if bytes.is_empty() => Seen::error("no-entries"),
-        Ok(Ok(bytes)) => Seen::Got((lossy(&bytes), bytes.len() as u64 <= JOURNAL_LIMIT)),
-        Ok(Err(_)) => Seen::error("EIO"),
-        Err(_) => Seen::error("ETIMEDOUT"),
-    }
+    run(journalctl, &arguments, limits).and_then(|(_, bytes)| {
+        if bytes.is_empty() {
+            // The kernel always says something: whoever reads nothing may not read it, or nothing of it was kept.
+            Seen::error("no-entries")
+        } else {
+            Seen::Got((lossy(&bytes), bytes.len() <= JOURNAL_LIMIT))
+        }
+    })
 }
 
 #[cfg(test)]
@@ -226,7 +191,7 @@ mod tests {
         let folder = Folder::new("journal");
         let begun = Instant::now();
         let plain = folder.script("plain", "/usr/bin/env; echo \"$@\"; cat");
-        let (text, whole) = what_it_prints(&plain).into_got().unwrap();
+        let (text, whole) = super::journal(&plain).into_got().unwrap();
         assert!(whole);
         assert!(
             text.contains("LANG=C\n") && !text.contains("HOME="),
@@ -234,13 +199,13 @@ mod tests {
         );
         assert!(text.contains("-k -b -q"), "{text}");
         let silent = folder.script("silent", "exit 1");
-        assert_eq!(what_it_prints(&silent), Seen::error("no-entries"));
+        assert_eq!(super::journal(&silent), Seen::error("no-entries"));
         let endless = folder.script("endless", "exec /usr/bin/yes NVRM: x");
-        assert!(!matches!(what_it_prints(&endless), Seen::Got((_, true))));
+        assert!(!matches!(super::journal(&endless), Seen::Got((_, true))));
         let hangs = folder.script("hangs", "echo begun; exec /bin/sleep 600");
-        assert_eq!(what_it_prints(&hangs), Seen::error("ETIMEDOUT"));
+        assert_eq!(super::journal(&hangs), Seen::error("ETIMEDOUT"));
         let gone = folder.0.join("gone").to_str().unwrap().to_owned();
-        assert_eq!(what_it_prints(&gone), Seen::error("ENOENT"));
+        assert_eq!(super::journal(&gone), Seen::error("ENOENT"));
         assert!(begun.elapsed() < Duration::from_secs(60));
     }
 }

@@ -811,9 +811,36 @@ fn libraries_are_read_through_the_door_and_recorded() {
 }
 
 #[test]
+fn the_library_that_was_checked_is_the_one_that_is_loaded() {
+    let scratch = Scratch::new();
+    scratch.file("lib/checked.so", "");
+    scratch.file("lib/other.so", "");
+    scratch.link("lib/libcuda.so.1", "checked.so");
+    let options = Options {
+        library: Some(scratch.outside("lib/libcuda.so.1")),
+        ..Options::default()
+    };
+    let host = Host::new(Box::new(Live::new()), Redactor::off(), options);
+    let checked = fs::canonicalize(scratch.path("lib/checked.so")).unwrap();
+    let way = host.way_to_library().into_got().expect("a file");
+    // The root, every folder, the file: none of them is a link.
+    assert_eq!(way.len(), checked.components().count());
+    let kinds: Vec<String> = way
+        .into_iter()
+        .map(|stat| stat.into_got().expect("an answer").kind)
+        .collect();
+    assert!(kinds.ends_with(&["dir".to_owned(), "file".to_owned()]));
+    assert!(!kinds.contains(&"link".to_owned()), "{kinds:?}");
+    fs::remove_file(scratch.path("lib/libcuda.so.1")).unwrap();
+    scratch.link("lib/libcuda.so.1", "other.so");
+    let loaded = host.library_file().got().map(Path::new);
+    assert_eq!(loaded, Some(checked.as_path()));
+}
+
+#[test]
 fn the_cache_of_the_loader_is_recorded_as_text() {
     let live = recorder(Live::new());
-    let wanted = |line: &str| line.starts_with("libc.so.6 ");
+    let wanted = |name: &str| name == "libc.so.6";
     let lines = live.loader_cache(&wanted);
     if lines.is_absent() {
         return skipped("no cache of a loader");
@@ -839,7 +866,10 @@ fn programs_run_without_this_environment_and_as_nobody() {
     assert!(output.whole);
     assert_eq!(
         output.lines,
-        ["LANG=C", "PATH=/usr/bin:/bin:/usr/sbin:/sbin"]
+        [
+            "LANG=C",
+            "PATH=/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin"
+        ]
     );
     let id = live.run(&["id", "-u"], &all).into_got().expect("id");
     let uid = rustix::process::geteuid();

@@ -273,6 +273,60 @@ fn home_folders_are_found_by_their_form() {
 }
 
 #[test]
+fn folders_of_people_are_found_in_texts() {
+    let redactor = redactor();
+    let bob = redactor.name("bob");
+    for (path, text, seen) in [
+        (
+            "/etc/ld.so.cache",
+            "libcuda.so.1 (libc6,x86-64) => /srv/alicia/cuda/libcuda.so.1",
+            "libcuda.so.1 (libc6,x86-64) => /srv/USER/cuda/libcuda.so.1".to_owned(),
+        ),
+        (
+            "/etc/ld.so.conf.d/x.conf",
+            "/srv/alicia/cuda\n/data/bob\n/usr/local/bob/lib\n/usr/lib/bob/lib\n",
+            format!("/srv/USER/cuda\n/data/{bob}\n/usr/local/{bob}/lib\n/usr/lib/bob/lib\n"),
+        ),
+        (
+            "/etc/systemd/system/x.service",
+            "EnvironmentFile=-/srv/alicia/x.env",
+            "EnvironmentFile=-/srv/USER/x.env".to_owned(),
+        ),
+        (
+            "/etc/systemd/system/x.service",
+            "RootDirectory=/srv/bob",
+            format!("RootDirectory=/srv/{bob}"),
+        ),
+        (
+            "/etc/modprobe.d/x.conf",
+            "options nvidia NVreg_TemporaryFilePath=/srv/alicia",
+            "options nvidia NVreg_TemporaryFilePath=/srv/USER".to_owned(),
+        ),
+        (
+            "/dev/kmsg",
+            "traps: python[7] in /data/bob/venv",
+            format!("traps: python[7] in /data/{bob}/venv"),
+        ),
+        // Others are called as folders are.
+        (
+            "/etc/ld.so.conf.d/x.conf",
+            "/opt/nvidia/lib\n/srv/render/lib\n/srv/alicia2\n/srv/bobby\n",
+            "/opt/nvidia/lib\n/srv/render/lib\n/srv/alicia2\n/srv/bobby\n".to_owned(),
+        ),
+    ] {
+        assert_eq!(redactor.text(path, text), seen, "{path}");
+        assert_eq!(redactor.text(path, &seen), seen, "{path}");
+    }
+    let answer =
+        serde_json::json!({"library": "/srv/alicia/libnvidia-ml.so.1", "x": ["/data/bob/y"]});
+    let seen = serde_json::json!({"library": "/srv/USER/libnvidia-ml.so.1", "x": [format!("/data/{bob}/y")]});
+    assert_eq!(redactor.answer(answer), seen);
+    for path in ["/srv/alicia/cuda", "/data/bob/cuda"] {
+        assert_eq!(redactor.asked(&redactor.path(path)), path);
+    }
+}
+
+#[test]
 fn what_was_handed_out_may_be_asked_for() {
     let redactor = redactor();
     for path in [
@@ -556,6 +610,16 @@ fn texts_lose_what_their_form_betrays() {
             "User=alicia\nEnvironment=HF_TOKEN=x\n"
         ),
         "User=USER\nEnvironment=HF_TOKEN=REDACTED\n"
+    );
+    // `render` is a person here, too.
+    let groups = redactor.text(
+        "/etc/systemd/system/x.service",
+        "Group=alicia\nSupplementaryGroups=render  bob video 109\n",
+    );
+    let bob = redactor.name("bob");
+    assert_eq!(
+        groups,
+        format!("Group=USER\nSupplementaryGroups=render {bob} video 109\n")
     );
     assert_eq!(
         redactor.text(

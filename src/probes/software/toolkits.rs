@@ -1,6 +1,6 @@
 //! ROCm and CUDA on disk: which installations there are, of which version, and for which GPUs they have kernels.
 
-use super::{MAIN_FOLDERS, plain_folder, target};
+use super::{MAIN_FOLDERS, Names, plain_folder, program_file};
 use crate::facts::software::RocmInstall;
 use crate::facts::{Named, Seen};
 use crate::host::Host;
@@ -13,7 +13,11 @@ const ROCM_VARIABLES: &[&str] = &["ROCM_PATH", "ROCM_HOME", "HIP_PATH"];
 /// Variables that name a CUDA toolkit.
 const CUDA_VARIABLES: &[&str] = &["CUDA_HOME", "CUDA_PATH"];
 /// Libraries that show that the distribution's own ROCm is installed, and what tells its version.
-const ROCM_LIBRARIES: &[&str] = &["libamdhip64.so", "libhsa-runtime64.so", "librocm-core.so"];
+const ROCM_LIBRARIES: &[&str] = &[HIP, "libhsa-runtime64.so", "librocm-core.so"];
+/// The library whose name tells the version of a CUDA toolkit.
+const CUDA_RUNTIME: &str = "libcudart.so";
+/// The HIP runtime.
+const HIP: &str = "libamdhip64.so";
 /// Where rocBLAS and hipBLASLt have had their kernels, below an installation.
 const LIBRARY_FOLDERS: &[&str] = &["lib", "lib64"];
 
@@ -86,10 +90,10 @@ fn named_folders(host: &Host, variables: &[&str]) -> Vec<String> {
 }
 
 /// The distribution's folders of libraries that are there, each once.
-fn main_folders(host: &Host) -> Vec<String> {
+fn main_folders(names: &Names) -> Vec<String> {
     let mut folders: Vec<String> = Vec::new();
     for folder in MAIN_FOLDERS {
-        if let Seen::Got(real) = target(host, folder)
+        if let Seen::Got(real) = names.real(folder)
             && MAIN_FOLDERS.contains(&real.as_str())
             && !folders.contains(&real)
         {
@@ -100,7 +104,7 @@ fn main_folders(host: &Host) -> Vec<String> {
 }
 
 /// CUDA toolkits, and the one whose `nvcc` comes first on `PATH`.
-pub(super) fn cuda(host: &Host) -> (Installations<Seen<String>>, Seen<String>) {
+pub(super) fn cuda(host: &Host, names: &Names) -> (Installations<Seen<String>>, Seen<String>) {
     let mut roots = Roots::default();
     roots.add_listed(host, "/usr/local", "cuda-");
     // The first link mostly leads to one of the folders; Arch and Debian have folders of their own.
@@ -116,12 +120,12 @@ pub(super) fn cuda(host: &Host) -> (Installations<Seen<String>>, Seen<String>) {
     }
     let mut toolkits = BTreeMap::new();
     for path in &roots.paths {
-        match cuda_version(host, path) {
+        match cuda_version(host, names, path) {
             Some(version) => {
                 toolkits.insert(path.clone(), version);
             }
             // Other packages put single libraries into such folders, and variables may name what is gone.
-            None if host.exists(&compiler_of(path)).is_absent() => {}
+            None if program_file(host, &compiler_of(path)).is_absent() => {}
             None => {
                 toolkits.insert(path.clone(), Seen::default());
             }
@@ -148,7 +152,7 @@ fn nvcc(host: &Host) -> Seen<String> {
         let folders = path.split(':').filter(|folder| folder.starts_with('/'));
         for folder in folders.take(LIMIT) {
             let folder = folder.trim_end_matches('/');
-            match target(host, &format!("{folder}/nvcc")) {
+            match program_file(host, &format!("{folder}/nvcc")) {
                 Seen::Absent => {}
                 found => return found.map(|file| toolkit_of(host, &file)),
             }
@@ -167,7 +171,7 @@ fn toolkit_of(host: &Host, compiler: &str) -> String {
 }
 
 /// What the toolkit's version file says, else what its runtime is called. None: neither is there.
-fn cuda_version(host: &Host, folder: &str) -> Option<Seen<String>> {
+fn cuda_version(host: &Host, names: &Names, folder: &str) -> Option<Seen<String>> {
     for (file, parse) in [
         ("version.json", parse_cuda_json as fn(&str) -> Seen<String>),
         ("version.txt", parse_cuda_text),
@@ -179,27 +183,28 @@ fn cuda_version(host: &Host, folder: &str) -> Option<Seen<String>> {
             return Some(version);
         }
     }
-    host.exists(&compiler_of(folder)).got()?;
+    program_file(host, &compiler_of(folder)).got()?;
     let folders = if compiler_of(folder).starts_with("/usr/bin/") {
-        main_folders(host)
+        main_folders(names)
     } else {
         vec![format!("{folder}/lib64")]
     };
     folders
         .iter()
-        .filter_map(|folder| newest(host, folder, "libcudart.so"))
+        .filter_map(|folder| {
+            let files = names.some(folder, |name| is_file_of(CUDA_RUNTIME, name));
+            newest(files.into_got()?.names)
+        })
         .find_map(|name| {
-            let version = name.strip_prefix("libcudart.so.")?;
+            let version = name.strip_prefix(CUDA_RUNTIME)?.strip_prefix('.')?;
             // `libcudart.so.11.0` names the interface, not the version.
             (version.split('.').count() >= 3 && is_version(version))
                 .then(|| Seen::Got(version.to_owned()))
         })
 }
 
-/// The name that begins so and carries most of a version.
-fn newest(host: &Host, folder: &str, library: &str) -> Option<String> {
-    let names = host.names(folder, |name| is_file_of(library, name));
-    let names = names.into_got()?.names;
+/// The name that carries most of a version.
+fn newest(names: Vec<String>) -> Option<String> {
     names
         .into_iter()
         .max_by_key(|name| (name.split('.').count(), numbers(name)))
@@ -213,6 +218,18 @@ fn is_file_of(library: &str, name: &str) -> bool {
                 .strip_prefix('.')
                 .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
     })
+}
+
+/// A file of a library of ROCm that shows that it is installed.
+fn is_of_rocm(name: &str) -> bool {
+    ROCM_LIBRARIES
+        .iter()
+        .any(|library| is_file_of(library, name))
+}
+
+/// What is looked for in folders of libraries here.
+pub(super) fn is_wanted(name: &str) -> bool {
+    is_of_rocm(name) || is_file_of(CUDA_RUNTIME, name)
 }
 
 /// The numbers behind `.so.`.
@@ -258,7 +275,7 @@ fn is_version(text: &str) -> bool {
 }
 
 /// ROCm installations.
-pub(super) fn rocm(host: &Host) -> Installations<RocmInstall> {
+pub(super) fn rocm(host: &Host, names: &Names) -> Installations<RocmInstall> {
     let mut roots = Roots::default();
     roots.add_listed(host, "/opt", "rocm-");
     match host.real("/opt/rocm") {
@@ -279,7 +296,7 @@ pub(super) fn rocm(host: &Host) -> Installations<RocmInstall> {
     }
     let mut found: BTreeMap<String, RocmInstall> = BTreeMap::new();
     for root in &roots.paths {
-        found.insert(root.clone(), installation(host, root));
+        found.insert(root.clone(), installation(host, names, root));
     }
     for folder in named_folders(host, ROCM_VARIABLES) {
         // Up to ROCm 5 HIP had a folder of its own in there.
@@ -287,12 +304,12 @@ pub(super) fn rocm(host: &Host) -> Installations<RocmInstall> {
         if folder == "/usr" || found.contains_key(folder) {
             continue;
         }
-        let install = installation(host, folder);
+        let install = installation(host, names, folder);
         if install.version.got().is_some() || install.hip.got().is_some() {
             found.insert(folder.to_owned(), install);
         }
     }
-    if let Some(own) = distribution(host, &mut roots) {
+    if let Some(own) = distribution(host, names, &mut roots) {
         found.insert("/usr".to_owned(), own);
     }
     roots.installations(found)
@@ -300,18 +317,14 @@ pub(super) fn rocm(host: &Host) -> Installations<RocmInstall> {
 
 /// The distribution's own ROCm, by its libraries. That there is none is proved by one folder that was listed, or by there being
 /// no such folder.
-fn distribution(host: &Host, roots: &mut Roots) -> Option<RocmInstall> {
+fn distribution(host: &Host, names: &Names, roots: &mut Roots) -> Option<RocmInstall> {
     let mut unknown = None;
     let mut answered = false;
     for folder in MAIN_FOLDERS {
-        let names = target(host, folder).and_then(|_| {
-            host.names(folder, |name| {
-                ROCM_LIBRARIES
-                    .iter()
-                    .any(|library| is_file_of(library, name))
-            })
-        });
-        match names {
+        match names
+            .real(folder)
+            .and_then(|real| names.some(&real, is_of_rocm))
+        {
             Seen::Got(listing) if !listing.names.is_empty() => {
                 let kernels = |library: &str| {
                     kernels(
@@ -323,7 +336,7 @@ fn distribution(host: &Host, roots: &mut Roots) -> Option<RocmInstall> {
                 return Some(RocmInstall {
                     version: version.map_or_else(Seen::default, Seen::Got),
                     version_source,
-                    hip: hip(host, &[(*folder).to_owned()]),
+                    hip: hip(names, &[(*folder).to_owned()]),
                     rocblas_targets: kernels("rocblas"),
                     hipblaslt_targets: kernels("hipblaslt"),
                 });
@@ -356,7 +369,7 @@ fn distribution_kernels(host: &Host, folder: &str) -> Vec<String> {
     folders
 }
 
-fn installation(host: &Host, root: &str) -> RocmInstall {
+fn installation(host: &Host, names: &Names, root: &str) -> RocmInstall {
     let libraries: Vec<String> = LIBRARY_FOLDERS
         .iter()
         .map(|folder| format!("{root}/{folder}"))
@@ -370,18 +383,23 @@ fn installation(host: &Host, root: &str) -> RocmInstall {
         folders.push(format!("{root}/{old}"));
         kernels(host, &folders)
     };
-    let (version, version_source) = version(host, root, &libraries);
+    let (version, version_source) = version(host, names, root, &libraries);
     RocmInstall {
         version,
         version_source,
-        hip: hip(host, &libraries),
+        hip: hip(names, &libraries),
         rocblas_targets: kernels("rocblas", "rocblas/lib/library"),
         hipblaslt_targets: kernels("hipblaslt", "hipblaslt/lib/library"),
     }
 }
 
 /// What the version file says, then the header, then names of libraries.
-fn version(host: &Host, root: &str, libraries: &[String]) -> (Seen<String>, Option<String>) {
+fn version(
+    host: &Host,
+    names: &Names,
+    root: &str,
+    libraries: &[String],
+) -> (Seen<String>, Option<String>) {
     let info = format!("{root}/.info/version");
     let first = host.text(&info).and_then(|text| parse_rocm_version(&text));
     if first.got().is_some() {
@@ -401,13 +419,9 @@ fn version(host: &Host, root: &str, libraries: &[String]) -> (Seen<String>, Opti
         }
     }
     for folder in libraries {
-        let names = host.names(folder, |name| {
-            ROCM_LIBRARIES
-                .iter()
-                .any(|library| is_file_of(library, name))
-        });
-        let names = names.into_got().unwrap_or_default().names;
-        if let (Some(version), source) = version_of_files(folder, &names) {
+        let files = names.some(folder, is_of_rocm).into_got();
+        let files = files.unwrap_or_default().names;
+        if let (Some(version), source) = version_of_files(folder, &files) {
             return (Seen::Got(version), source);
         }
     }
@@ -423,7 +437,7 @@ fn version_of_files(folder: &str, names: &[String]) -> (Option<String>, Option<S
             .filter(move |name| is_file_of(library, name))
             .map(|name| (name, numbers(name)))
     };
-    let packed = ["librocm-core.so", "libamdhip64.so", "libhsa-runtime64.so"]
+    let packed = ["librocm-core.so", HIP, "libhsa-runtime64.so"]
         .into_iter()
         .flat_map(|library| of(library).map(move |(name, numbers)| (library, name, numbers)))
         .find_map(|(library, name, numbers)| {
@@ -432,12 +446,12 @@ fn version_of_files(folder: &str, names: &[String]) -> (Option<String>, Option<S
             };
             let version = (last / 10_000, last / 100 % 100, last % 100);
             // HIP's own third number counts commits.
-            let fits = library != "libamdhip64.so" || version.0 == major;
+            let fits = library != HIP || version.0 == major;
             (fits && (3..1000).contains(&version.0))
                 .then(|| (format!("{}.{}.{}", version.0, version.1, version.2), name))
         });
     let named = || {
-        of("libamdhip64.so").find_map(|(name, numbers)| match numbers.as_slice() {
+        of(HIP).find_map(|(name, numbers)| match numbers.as_slice() {
             [major, minor, _] if *major >= 5 => Some((format!("{major}.{minor}"), name)),
             _ => None,
         })
@@ -450,23 +464,15 @@ fn version_of_files(folder: &str, names: &[String]) -> (Option<String>, Option<S
 }
 
 /// The file of the HIP runtime.
-fn hip(host: &Host, folders: &[String]) -> Seen<String> {
-    let mut unknown = None;
-    for folder in folders {
-        match host.names(folder, |name| is_file_of("libamdhip64.so", name)) {
-            Seen::Got(listing) => {
-                let most = |name: &String| (name.split('.').count(), numbers(name));
-                match listing.names.into_iter().max_by_key(most) {
-                    Some(name) => return Seen::Got(name),
-                    None if listing.whole => {}
-                    None => unknown = Some(Seen::default()),
-                }
-            }
-            Seen::Absent => {}
-            other => unknown = Some(other.map(|_| String::new())),
-        }
-    }
-    unknown.unwrap_or(Seen::Absent)
+fn hip(names: &Names, folders: &[String]) -> Seen<String> {
+    Seen::first_of(folders.iter().map(|folder| {
+        let files = names.some(folder, |name| is_file_of(HIP, name));
+        files.and_then(|listing| match newest(listing.names) {
+            Some(name) => Seen::Got(name),
+            None if listing.whole => Seen::Absent,
+            None => Seen::default(),
+        })
+    }))
 }
 
 /// The targets for which these folders have kernels.

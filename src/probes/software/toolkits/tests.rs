@@ -5,9 +5,17 @@ use crate::host::redact::Redactor;
 use crate::host::{Host, Options};
 use crate::probes::tree::shared;
 
+fn rocm(host: &Host) -> Installations<RocmInstall> {
+    super::rocm(host, &Names::of(host))
+}
+
+fn cuda(host: &Host) -> (Installations<Seen<String>>, Seen<String>) {
+    super::cuda(host, &Names::of(host))
+}
+
 fn parse(lines: &str) -> Entries {
     let text = format!("gpucheck-machine 1\nmade-by gpucheck 0.1.0 hand redacted\n{lines}");
-    Entries::parse(&text).expect("a machine")
+    Entries::parse(text.leak()).expect("a machine")
 }
 
 fn host(entries: Entries) -> Host {
@@ -25,7 +33,8 @@ fn machine(lines: &str) -> Host {
 fn recorded(name: &str) -> Option<Host> {
     fn load(machines: &std::path::Path, name: &str) -> Entries {
         let path = machines.join(name).join("machine.txt");
-        let entries = Entries::parse(&std::fs::read_to_string(path).expect(name)).expect(name);
+        let entries =
+            Entries::parse(std::fs::read_to_string(path).expect(name).leak()).expect(name);
         match entries.base() {
             Some(base) => Entries::overlay(load(machines, base), entries),
             None => entries,
