@@ -3,9 +3,16 @@
 //! A question reads only the rows it is about: a binary search for a GPU, the named blocks of the others. A whole file is
 //! parsed when somebody else's replaces it, and by the tests.
 
+pub mod kinds;
+mod rows;
+
+pub use rows::{Field, Kind, Known, Row, Shape, Source};
+
 use crate::terms::{Link, Risk, Severity};
+use crate::version::Version;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a row of a table is known.
@@ -31,15 +38,22 @@ impl Confidence {
         self >= Confidence::Derived
     }
 
-    fn from_name(name: &str) -> Option<Confidence> {
-        match name {
-            "unknown" => Some(Confidence::Unknown),
-            "memory" => Some(Confidence::Memory),
-            "derived" => Some(Confidence::Derived),
-            "quoted" => Some(Confidence::Quoted),
-            "measured" => Some(Confidence::Measured),
-            _ => None,
+    /// The word in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Confidence::Unknown => "unknown",
+            Confidence::Memory => "memory",
+            Confidence::Derived => "derived",
+            Confidence::Quoted => "quoted",
+            Confidence::Measured => "measured",
         }
+    }
+
+    fn from_name(name: &str) -> Option<Confidence> {
+        use Confidence::{Derived, Measured, Memory, Quoted, Unknown};
+        [Unknown, Memory, Derived, Quoted, Measured]
+            .into_iter()
+            .find(|known| known.name() == name)
     }
 }
 
@@ -85,6 +99,37 @@ pub struct CheckRow {
     pub in_wsl: Option<String>,
     /// How it behaves in a container, where that differs.
     pub in_container: Option<String>,
+}
+
+/// A row of `data/checks.toml` that is parsed when somebody needs it: most checks find nothing, and then only whom they
+/// apply to is asked.
+pub struct IndexRow<'t> {
+    /// The stable name.
+    pub name: &'t str,
+    text: &'t str,
+    parsed: OnceCell<Option<CheckRow>>,
+}
+
+impl<'t> IndexRow<'t> {
+    /// The row with this name and text.
+    pub fn new(name: &'t str, text: &'t str) -> IndexRow<'t> {
+        IndexRow {
+            name,
+            text,
+            parsed: OnceCell::new(),
+        }
+    }
+
+    /// All of it. None: the text is no row, which nobody lays over the embedded tables.
+    pub fn row(&self) -> Option<&CheckRow> {
+        let parsed = || toml::from_str(self.text).ok();
+        self.parsed.get_or_init(parsed).as_ref()
+    }
+
+    /// `nvidia`, `amd`, `intel`, `any`.
+    pub fn applies(&self) -> &str {
+        value(self.text, "applies").unwrap_or_else(|| self.row().map_or("", |row| &row.applies))
+    }
 }
 
 /// What the embedded table knows of a GPU by its id.
@@ -145,69 +190,37 @@ pub struct FixRow {
     pub checked: Option<String>,
 }
 
-/// A row of `data/gfx.toml`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TargetRow {
-    gfx: String,
-    architecture: String,
-    #[serde(rename = "chips")]
-    _chips: String,
-    #[serde(rename = "source")]
-    _source: String,
-    #[serde(rename = "confidence")]
-    _confidence: Confidence,
-    generic: Option<String>,
-    sibling: Option<Sibling>,
-}
-
 /// Another target whose kernels run on a GPU, though nobody supports that.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Sibling {
     /// Its name.
     pub gfx: String,
     /// What may go wrong all the same, as a clause.
     pub caution: Option<String>,
-    #[serde(rename = "source")]
-    _source: String,
-    confidence: Confidence,
-}
-
-/// A row of `data/compute-capability.toml`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CapabilityRow {
-    cc: String,
-    architecture: String,
-    #[serde(rename = "chips")]
-    _chips: String,
-    #[serde(rename = "source")]
-    _source: String,
-    #[serde(rename = "confidence")]
-    _confidence: Confidence,
 }
 
 /// A file of tables: its name, and the text that is built in.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 10] = [
     (CHECKS, include_str!("../data/checks.toml")),
     (FIXES, include_str!("../data/fixes.toml")),
     (GPUS, include_str!("../data/gpus.csv")),
-    (TARGETS, include_str!("../data/gfx.toml")),
+    (kinds::FIGURES.file, include_str!("../data/gpu-figures.csv")),
+    (kinds::TARGET.file, include_str!("../data/gfx.toml")),
     (
-        CAPABILITIES,
+        kinds::CAPABILITY.file,
         include_str!("../data/compute-capability.toml"),
     ),
+    (kinds::TOOLKIT.file, include_str!("../data/cuda.toml")),
     (
-        LAST_BRANCHES,
-        include_str!("../data/nvidia-last-branch.csv"),
+        kinds::BRANCH.file,
+        include_str!("../data/nvidia-drivers.toml"),
     ),
+    (kinds::RELEASE.file, include_str!("../data/rocm.toml")),
+    (kinds::XID.file, include_str!("../data/xid.csv")),
 ];
 const CHECKS: &str = "checks.toml";
 const FIXES: &str = "fixes.toml";
-const GPUS: &str = "gpus.csv";
-const TARGETS: &str = "gfx.toml";
-const CAPABILITIES: &str = "compute-capability.toml";
+const GPUS: &str = kinds::GPU.file;
 
 /// The columns of `gpus.csv`.
 const GPU_COLUMNS: &str = "vendor,device,key,name,chip,architecture,target,integrated,data_centre,source,confidence,target_confidence";
@@ -272,16 +285,23 @@ impl Tables {
         )
     }
 
-    /// The rows of the index for these checks, in their order. Only those are parsed. A name that is not there has no row.
-    pub fn checks(&self, names: &[&str]) -> Vec<CheckRow> {
+    /// The rows of the index for these checks, in their order. A name that is not there has no row.
+    pub fn index(&self, names: &[&str]) -> Vec<IndexRow<'_>> {
         let wanted: BTreeMap<&str, &str> = blocks(self.text(CHECKS), "check")
             .filter_map(|block| Some((value(block, "name")?, block)))
             .filter(|(name, _)| names.contains(name))
             .collect();
         names
             .iter()
-            .filter_map(|name| toml::from_str(wanted.get(name)?).ok())
+            .filter_map(|name| wanted.get_key_value(*name))
+            .map(|(name, text)| IndexRow::new(name, text))
             .collect()
+    }
+
+    /// The same, parsed.
+    pub fn checks(&self, names: &[&str]) -> Vec<CheckRow> {
+        let index = self.index(names).into_iter();
+        index.filter_map(|row| row.row().cloned()).collect()
     }
 
     /// A GPU by its ids: the full subsystem triple or the exact revision first, then the device alone.
@@ -292,13 +312,7 @@ impl Tables {
         subsystem: Option<(u16, u16)>,
         revision: Option<u8>,
     ) -> Option<GpuFigures> {
-        let text = self.text(GPUS);
-        let subsystem = subsystem.map(|(vendor, device)| format!("{vendor:04x}:{device:04x}"));
-        let revision = revision.map(|revision| format!("{revision:02x}"));
-        let line = [subsystem, revision, Some("*".to_owned())]
-            .into_iter()
-            .flatten()
-            .find_map(|key| line_of(text, &format!("{vendor:04x},{device:04x},{key},")))?;
+        let line = line_of_gpu(self.text(GPUS), vendor, device, subsystem, revision)?;
         let mut figures = gpu_figures(line).ok()?;
         if figures.architecture.is_none() {
             figures.architecture = figures
@@ -311,34 +325,66 @@ impl Tables {
 
     /// Architecture of a gfx target (`gfx1100` is `RDNA 3`) or of a compute capability (`sm_89` is `Ada Lovelace`).
     pub fn architecture(&self, target: &str) -> Option<String> {
-        if let Some(digits) = target.strip_prefix("sm_") {
-            // sm_90a and sm_100f are 9.0 and 10.0 with features of one architecture or family.
-            let digits = digits.trim_end_matches(|c: char| c.is_ascii_lowercase());
-            let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
-            let capability = format!("{major}.{minor}");
-            let row: CapabilityRow = row(
-                self.text(CAPABILITIES),
-                "capability",
-                "cc",
-                capability.as_str(),
-            )?;
-            return Some(row.architecture);
+        if target.starts_with("sm_") {
+            let capability = capability_of(target)?;
+            return self.word(&kinds::CAPABILITY, &capability, "architecture");
         }
-        let row: TargetRow = row(self.text(TARGETS), "target", "gfx", target)?;
-        Some(row.architecture)
+        self.word(&kinds::TARGET, target, "architecture")
     }
 
     /// The target of several GPUs whose kernels run on this one too (`gfx11-generic` for `gfx1100`).
     pub fn generic_of(&self, target: &str) -> Option<String> {
-        let row: TargetRow = row(self.text(TARGETS), "target", "gfx", target)?;
-        row.generic
+        self.word(&kinds::TARGET, target, "generic")
     }
 
     /// The target whose kernels somebody has seen run on this one under `HSA_OVERRIDE_GFX_VERSION`.
     pub fn sibling_of(&self, target: &str) -> Option<Sibling> {
-        let row: TargetRow = row(self.text(TARGETS), "target", "gfx", target)?;
-        row.sibling
-            .filter(|sibling| sibling.confidence >= Confidence::Quoted)
+        let row = self.row(&kinds::TARGET, target)?;
+        let sibling = row.text("sibling")?;
+        (sibling.confidence >= Confidence::Quoted).then(|| Sibling {
+            gfx: sibling.value,
+            caution: row.text("sibling_caution").map(|caution| caution.value),
+        })
+    }
+
+    /// The row of a kind with this key.
+    pub fn row(&self, kind: &Kind, key: &str) -> Option<Row> {
+        let text = self.text(kind.file);
+        if kind.is_csv() {
+            return rows::csv_rows(text).find(|row| row.key(kind) == key);
+        }
+        rows::row(text, kind, key)
+    }
+
+    /// What the file of a kind says that it was read in.
+    pub fn sources(&self, kind: &Kind) -> Vec<Source> {
+        rows::sources(self.text(kind.file))
+    }
+
+    /// All rows of a kind, in the order of their file.
+    pub fn rows(&self, kind: &Kind) -> Vec<Row> {
+        let text = self.text(kind.file);
+        if kind.is_csv() {
+            return rows::csv_rows(text).collect();
+        }
+        rows::rows(text, kind)
+    }
+
+    fn word(&self, kind: &Kind, key: &str, wanted: &str) -> Option<String> {
+        self.row(kind, key)?.text(wanted).map(|known| known.value)
+    }
+
+    /// What a GPU has by its ids, as it is sold; the most exact key counts, as in `gpu`.
+    pub fn figures(
+        &self,
+        vendor: u16,
+        device: u16,
+        subsystem: Option<(u16, u16)>,
+        revision: Option<u8>,
+    ) -> Option<Row> {
+        let text = self.text(kinds::FIGURES.file);
+        let line = line_of_gpu(text, vendor, device, subsystem, revision)?;
+        rows::row_of_line(text, line)
     }
 
     /// The rows of a recipe.
@@ -366,14 +412,30 @@ fn value<'a>(block: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-fn row<T: DeserializeOwned>(text: &str, name: &str, key: &str, wanted: &str) -> Option<T> {
-    let block = blocks(text, name).find(|block| value(block, key) == Some(wanted))?;
-    toml::from_str(block).ok()
+/// The line of a GPU: that of the full subsystem or of the exact revision first, then that of the device alone.
+fn line_of_gpu(
+    text: &str,
+    vendor: u16,
+    device: u16,
+    subsystem: Option<(u16, u16)>,
+    revision: Option<u8>,
+) -> Option<&str> {
+    let subsystem = subsystem.map(|(vendor, device)| format!("{vendor:04x}:{device:04x}"));
+    let revision = revision.map(|revision| format!("{revision:02x}"));
+    [subsystem, revision, Some("*".to_owned())]
+        .into_iter()
+        .flatten()
+        .find_map(|key| line_of(text, &format!("{vendor:04x},{device:04x},{key},")))
 }
 
 /// The line that begins with these characters, in a text whose lines are sorted below the heading.
 fn line_of<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
-    let body = text.split_once(GPU_COLUMNS)?.1.strip_prefix('\n')?;
+    let heading = if text.starts_with("vendor,") {
+        0
+    } else {
+        text.find("\nvendor,")? + 1
+    };
+    let body = text[heading..].split_once('\n')?.1;
     let bytes = body.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
     while low < high {
@@ -492,23 +554,8 @@ fn validate(name: &str, text: &str) -> Result<(), String> {
                     Err(at_row(name, text, "fix", index, &what))
                 })
         }
-        TARGETS => {
-            let rows: Vec<TargetRow> = all_rows(name, text, "target", "gfx")?;
-            let keys: Vec<_> = rows.iter().map(|row| gfx_order(&row.gfx)).collect();
-            in_order(name, text, "target", &keys)
-        }
-        CAPABILITIES => {
-            let rows: Vec<CapabilityRow> = all_rows(name, text, "capability", "cc")?;
-            let keys: Vec<_> = rows
-                .iter()
-                .map(|row| crate::version::Version::parse(&row.cc))
-                .collect();
-            in_order(name, text, "capability", &keys)
-        }
         GPUS => validate_gpus(name, text),
-        LAST_BRANCHES => last_branches(text)
-            .map(|_| ())
-            .map_err(|(line, what)| format!("{name} line {line}, column 1: {what}")),
+        _ if kinds::ALL.iter().any(|kind| kind.file == name) => kinds::validate(name, text),
         _ => {
             let known: Vec<&str> = FILES.iter().map(|(file, _)| *file).collect();
             Err(format!(
@@ -517,14 +564,6 @@ fn validate(name: &str, text: &str) -> Result<(), String> {
             ))
         }
     }
-}
-
-/// A gfx target as the numbers it is made of; None: it is none.
-fn gfx_order(name: &str) -> Option<(u32, u32, u32)> {
-    let digits = name.strip_prefix("gfx")?;
-    let (major, rest) = digits.split_at_checked(digits.len().checked_sub(2)?)?;
-    let mut rest = rest.chars().map(|digit| digit.to_digit(16));
-    Some((major.parse().ok()?, rest.next()??, rest.next()??))
 }
 
 /// All rows of a file that holds nothing but `[[name]]` rows, each with a line for `key` as the look-up wants it.
@@ -544,17 +583,21 @@ fn all_rows<T: DeserializeOwned>(
         let what = format!("`{other}` is not a kind of row of this table");
         return Err(at_offset(file, text, offset, &what));
     }
-    // The look-up finds a row by its text. One that TOML knows and the look-up does not would be lost in silence.
+    all_found(file, text, name, key, rows.len())?;
+    Ok(rows)
+}
+
+/// The look-up finds a row by its text. One that TOML knows and the look-up does not would be lost in silence.
+fn all_found(file: &str, text: &str, name: &str, key: &str, rows: usize) -> Result<(), String> {
     let found = blocks(text, name)
         .filter(|block| value(block, key).is_some())
         .count();
-    if found != rows.len() {
+    if found != rows {
         return Err(format!(
-            "{file}: {} rows, of which {found} can be looked up; `[[{name}]]` and `{key} = \"...\"` must each be a line of their own",
-            rows.len()
+            "{file}: {rows} rows, of which {found} can be looked up; `[[{name}]]` and `{key} = \"...\"` must each be a line of their own"
         ));
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// Every key is known and stands after the one before.
@@ -653,18 +696,11 @@ fn at_row(file: &str, text: &str, name: &str, index: usize, what: &str) -> Strin
     format!("{file} line {}, column 1: this row {what}", line + 1)
 }
 
-const LAST_BRANCHES: &str = "nvidia-last-branch.csv";
-
-/// The columns of `nvidia-last-branch.csv`.
-const LAST_BRANCH_COLUMNS: &str = "architecture,lowest,highest,last_branch,source,confidence";
-
-/// How long NVIDIA's driver takes GPUs of an architecture: a row of `nvidia-last-branch.csv`.
+/// How long NVIDIA's driver takes GPUs of an architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastBranch {
     /// Architecture.
     pub architecture: String,
-    /// Compute capabilities, the lowest and the highest, as major and minor.
-    capabilities: [(u32, u32); 2],
     /// The last branch that takes them; None: the newest one known still does.
     pub branch: Option<u64>,
     /// How this is known.
@@ -672,70 +708,41 @@ pub struct LastBranch {
 }
 
 impl Tables {
+    /// The row of the architecture that a compute capability (`sm_61`) belongs to. None: no row tells.
+    pub fn nvidia_architecture(&self, target: &str) -> Option<Row> {
+        let capability = Version::parse(&capability_of(target)?)?;
+        self.rows(&kinds::ARCHITECTURE).into_iter().find(|row| {
+            let edge = |key| row.version(key).map(|known| known.value);
+            edge("lowest").is_some_and(|lowest| lowest <= capability)
+                && edge("highest").is_some_and(|highest| capability <= highest)
+        })
+    }
+
+    /// The row of a compute capability by its target (`sm_90a`).
+    pub fn capability(&self, target: &str) -> Option<Row> {
+        self.row(&kinds::CAPABILITY, &capability_of(target)?)
+    }
+
     /// How long NVIDIA's driver takes GPUs of a compute capability (`sm_61`). None: no row tells.
     pub fn last_nvidia_branch(&self, target: &str) -> Option<LastBranch> {
-        let digits = target
-            .strip_prefix("sm_")?
-            .trim_end_matches(|c: char| c.is_ascii_lowercase());
-        let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
-        let capability = (major.parse().ok()?, minor.parse().ok()?);
-        let rows = last_branches(self.text(LAST_BRANCHES)).ok()?;
-        rows.into_iter()
-            .find(|row| (row.capabilities[0]..=row.capabilities[1]).contains(&capability))
+        let row = self.nvidia_architecture(target)?;
+        let name = row.text("name")?;
+        Some(LastBranch {
+            architecture: name.value,
+            branch: row
+                .version("last_branch")
+                .and_then(|branch| branch.value.major()),
+            confidence: name.confidence,
+        })
     }
 }
 
-/// The rows of `nvidia-last-branch.csv`. The error is the number of a line and what is wrong with it.
-fn last_branches(text: &str) -> Result<Vec<LastBranch>, (usize, String)> {
-    let mut rows: Vec<LastBranch> = Vec::new();
-    let mut heading = false;
-    for (index, line) in text.lines().enumerate() {
-        let fault = |what: &str| (index + 1, what.to_owned());
-        if !heading {
-            if line == LAST_BRANCH_COLUMNS {
-                heading = true;
-            } else if !line.starts_with('#') {
-                return Err(fault("the heading must come first"));
-            }
-            continue;
-        }
-        let fields: Vec<&str> = line.split(',').collect();
-        let [architecture, lowest, highest, branch, source, confidence] = fields[..] else {
-            return Err(fault("not 6 fields"));
-        };
-        let capability = |text: &str| {
-            let (major, minor) = text.split_once('.')?;
-            Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
-        };
-        let (Some(lowest), Some(highest)) = (capability(lowest), capability(highest)) else {
-            return Err(fault("not a compute capability"));
-        };
-        let after = rows.last().map_or((0, 0), |row| row.capabilities[1]);
-        if lowest > highest || lowest <= after {
-            return Err(fault(
-                "the row is not in order, or overlaps with the one before",
-            ));
-        }
-        if source.is_empty() {
-            return Err(fault("no source"));
-        }
-        let branch = match branch {
-            "" => None,
-            number => Some(number.parse().map_err(|_| fault("not a branch"))?),
-        };
-        rows.push(LastBranch {
-            architecture: architecture.to_owned(),
-            capabilities: [lowest, highest],
-            branch,
-            confidence: Confidence::from_name(confidence)
-                .ok_or_else(|| fault("no such confidence"))?,
-        });
-    }
-    if heading {
-        Ok(rows)
-    } else {
-        Err((0, "the heading is missing".to_owned()))
-    }
+/// `8.9` for `sm_89`; sm_90a and sm_100f are 9.0 and 10.0 with features of one architecture or family.
+fn capability_of(target: &str) -> Option<String> {
+    let digits = target.strip_prefix("sm_")?;
+    let digits = digits.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
+    Some(format!("{major}.{minor}"))
 }
 
 #[cfg(test)]
@@ -758,44 +765,20 @@ mod last_branch_tests {
         assert_eq!(branch("gfx900"), None);
     }
 
-    /// Every architecture of the table of capabilities has a row, under the same name.
+    /// Every compute capability has a row of its architecture, under the same name.
     #[test]
     fn architectures_are_named_as_elsewhere() {
         let tables = Tables::embedded();
-        for row in last_branches(tables.text(LAST_BRANCHES)).expect("in order") {
-            for (major, minor) in row.capabilities {
-                let name = tables.architecture(&format!("sm_{major}{minor}"));
-                assert!(
-                    name.as_ref().is_none_or(|name| *name == row.architecture),
-                    "{major}.{minor}: {name:?}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_broken_override_is_refused() {
-        let heading = LAST_BRANCH_COLUMNS;
-        for (text, what) in [
-            (String::new(), "missing"),
-            ("Kepler,3.0,3.7,470,eol,quoted".to_owned(), "first"),
-            (format!("{heading}\nKepler,3.0,470,eol,quoted"), "6 fields"),
-            (
-                format!("{heading}\nKepler,3,3.7,470,eol,quoted"),
-                "capability",
-            ),
-            (format!("{heading}\nKepler,3.7,3.0,470,eol,quoted"), "order"),
-            (format!("{heading}\nKepler,3.0,3.7,x,eol,quoted"), "branch"),
-            (format!("{heading}\nKepler,3.0,3.7,470,,quoted"), "source"),
-            (
-                format!("{heading}\nKepler,3.0,3.7,470,eol,sure"),
-                "confidence",
-            ),
-        ] {
-            let error = Tables::with_overrides(vec![(LAST_BRANCHES.to_owned(), text.clone())])
-                .err()
-                .unwrap_or_else(|| panic!("taken: {text}"));
-            assert!(error.contains(what), "{error}");
+        for row in tables.rows(&kinds::CAPABILITY) {
+            let capability = row.key(&kinds::CAPABILITY).replace('.', "");
+            let architecture = tables
+                .nvidia_architecture(&format!("sm_{capability}"))
+                .unwrap_or_else(|| panic!("sm_{capability} has no architecture"));
+            assert_eq!(
+                architecture.text("name").map(|name| name.value),
+                row.text("architecture").map(|name| name.value),
+                "sm_{capability}"
+            );
         }
     }
 }
@@ -805,6 +788,9 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::path::Path;
+
+    const TARGETS: &str = kinds::TARGET.file;
+    const ME: &str = "[[source]]\nid = \"me\"\nwhat = \"I know\"\ndate = \"2026-01-01\"\n";
 
     fn embedded(name: &str) -> &'static str {
         FILES
@@ -817,7 +803,7 @@ mod tests {
     fn refused(name: &str, text: &str) -> String {
         Tables::with_overrides(vec![(name.to_owned(), text.to_owned())])
             .err()
-            .expect("must be refused")
+            .unwrap_or_else(|| panic!("{name} must be refused: {text}"))
     }
 
     #[expect(
@@ -1184,7 +1170,7 @@ mod tests {
             ),
             (
                 TARGETS.to_owned(),
-                "[[target]]\ngfx = \"gfx1100\"\narchitecture = \"Mine\"\nchips = \"\"\nsource = \"me\"\nconfidence = \"quoted\"\n".to_owned(),
+                format!("{ME}[[target]]\ngfx = \"gfx1100\"\narchitecture = \"Mine\"\nchips = \"X\"\nsource = \"me\"\nconfidence = \"quoted\"\n"),
             ),
         ])
         .expect("both are in order");
@@ -1203,23 +1189,45 @@ mod tests {
 
     #[test]
     fn a_broken_override_is_refused_with_its_place() {
-        let target = |gfx: &str, more: &str| {
+        let xid = |rows: &[&str]| {
+            let columns = "code,mnemonic,kind,severity,meaning,action,source,confidence";
             format!(
-                "[[target]]\ngfx = \"{gfx}\"\narchitecture = \"\"\nchips = \"\"\nsource = \"\"\nconfidence = \"quoted\"\n{more}"
+                "# source me 2026-01-01 I know\n{columns}\n{}\n",
+                rows.join("\n")
             )
         };
+        let row_of = |gfx: &str, more: &str| {
+            format!(
+                "[[target]]\ngfx = \"{gfx}\"\narchitecture = \"A\"\nchips = \"C\"\nsource = \"me\"\nconfidence = \"quoted\"\n{more}"
+            )
+        };
+        let target = |gfx: &str, more: &str| format!("{ME}{}", row_of(gfx, more));
         let row = |device: &str, rest: &str| format!("10de,{device},*,N,C,A,sm_89,{rest}\n");
         let good = "0,0,me,quoted,quoted";
         for (name, text, says) in [
-            ("cuda.toml", String::new(), "cuda.toml: no table has this name"),
+            ("opencl.toml", String::new(), "opencl.toml: no table has this name"),
             (TARGETS, "[[target]]\ngfx = \n".to_owned(), "gfx.toml line 2, column"),
-            (TARGETS, target("gfx1100", "colour = \"red\"\n"), "gfx.toml line 7, column 1"),
-            (TARGETS, target("gfx1100", "[[taget]]\n"), "gfx.toml line 7, column 1"),
-            (TARGETS, target("gfx1100", &target("gfx90a", "")), "gfx.toml line 7, column 1"),
-            (TARGETS, target("gfx1100", &target("gfx1100", "")), "gfx.toml line 7, column 1"),
+            (TARGETS, target("gfx1100", "colour = \"red\"\n"), "line 5, column 1: this row is not in order: `colour` is no value"),
+            (TARGETS, target("gfx1100", "[[taget]]\n"), "gfx.toml line 11, column 1"),
+            (TARGETS, target("gfx1100", &row_of("gfx90a", "")), "gfx.toml line 11, column 1"),
+            (TARGETS, target("gfx1100", &row_of("gfx1100", "")), "gfx.toml line 11, column 1"),
             (TARGETS, target("navi31", ""), "is not named as it should be"),
             (TARGETS, target("gfx1100", "").replace("gfx = ", "gfx="), "can be looked up"),
             (TARGETS, target("gfx1100", "").replace('\n', "\r\n"), "can be looked up"),
+            (TARGETS, target("gfx1100", "wavefront_source = \"me\"\n"), "`wavefront_source` is no value"),
+            (TARGETS, target("gfx1100", "wavefront = \"32\"\nwavefront_source = \"you\"\n"), "`wavefront_source` names no source of this file: `you`"),
+            (TARGETS, target("gfx1100", "wavefront = \"32\"\nwavefront_confidence = \"sure\"\n"), "is no confidence"),
+            (TARGETS, target("gfx1100", "").replace("source = \"me\"\n", ""), "this row has no `source`"),
+            (TARGETS, target("gfx1100", "integrated = \"yes\"\n"), "`integrated` is neither 0 nor 1"),
+            (TARGETS, target("gfx1100", "matrix = [\"WMMA\"]\n"), "`matrix` is a list"),
+            (TARGETS, target("gfx1100", "matrix = 3\n"), "gfx.toml line"),
+            (TARGETS, target("gfx1100", "").replace("2026-01-01", "lately"), "line 1, column 1: this row must have"),
+            (kinds::XID.file, "79,NAME,hardware,critical,M,A,me,quoted\n".to_owned(), "xid.csv line 1, column 1: the heading"),
+            (kinds::XID.file, xid(&["79,NAME,hardware,critical,M,A,me"]), "not 8 fields"),
+            (kinds::XID.file, xid(&["x,NAME,hardware,critical,M,A,me,quoted"]), "`code` is no number"),
+            (kinds::XID.file, xid(&["79,NAME,hardware,bad,M,A,me,quoted"]), "`severity` is none of"),
+            (kinds::XID.file, xid(&["79,NAME,hardware,info,M,A,,quoted"]), "has no `source`"),
+            (kinds::XID.file, xid(&["79,N,hardware,info,M,A,me,quoted", "8,N,hardware,info,M,A,me,quoted"]), "xid.csv line 4, column 1"),
             (CHECKS, "[[check]]\nname = \"x\"\n".to_owned(), "checks.toml line 1"),
             (FIXES, "[[fix]]\nrecipe = \"x\"\nfamily = \"any\"\nwords = \"x\"\nrisk = \"none\"\nconfirm = \"\"\n".to_owned(), "fixes.toml line 5"),
             (FIXES, "[[fix]]\nrecipe = \"x\"\nfamily = \"gentoo\"\nwords = \"x\"\nrisk = \"safe\"\nconfirm = \"\"\n".to_owned(), "fixes.toml line 1, column 1: this row is for a family"),
