@@ -9,7 +9,7 @@
 
 use crate::check::{Ask, Check, Link, Verdict};
 use crate::finding::Severity;
-use crate::tables::{CheckRow, Tables};
+use crate::tables::{IndexRow, Tables};
 use crate::view::{Gpu, Stack, Vendor, View, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,12 +66,22 @@ impl Answer {
     pub fn is_open(&self) -> bool {
         self.is_found() && self.folded_into.is_none()
     }
+
+    /// It concerns a stack or a GPU of it; one about the machine only where it names the stack.
+    pub fn is_about(&self, stack: Stack, view: &View) -> bool {
+        match (&self.subject, &self.verdict) {
+            (Subject::Machine, Verdict::Found(finding)) => finding.stack == Some(stack),
+            (Subject::Machine, _) => false,
+            (Subject::Stack(about), _) => *about == stack,
+            (Subject::Gpu(key), _) => view.gpus_of(stack).any(|gpu| gpu.key == *key),
+        }
+    }
 }
 
 /// Asks `checks` about everything in the view that they apply to, and folds.
 pub fn judge(checks: &[Check], view: &View, tables: &Tables) -> Vec<Answer> {
     let names: Vec<&str> = checks.iter().map(|check| check.name).collect();
-    let rows = tables.checks(&names);
+    let rows = tables.index(&names);
     let mut answers = Vec::new();
     let mut rows_of = Vec::new();
     for check in checks {
@@ -97,7 +107,7 @@ pub fn judge(checks: &[Check], view: &View, tables: &Tables) -> Vec<Answer> {
 }
 
 /// One check about each subject that it applies to.
-fn ask(check: &Check, row: &CheckRow, view: &View, tables: &Tables) -> Vec<(Subject, Verdict)> {
+fn ask(check: &Check, row: &IndexRow, view: &View, tables: &Tables) -> Vec<(Subject, Verdict)> {
     match check.ask {
         Ask::Gpu(run) => view
             .gpus
@@ -121,8 +131,9 @@ fn ask(check: &Check, row: &CheckRow, view: &View, tables: &Tables) -> Vec<(Subj
     }
 }
 
-fn applies(row: &CheckRow, vendor: Vendor) -> bool {
-    row.applies == "any" || row.applies == vendor.name()
+fn applies(row: &IndexRow, vendor: Vendor) -> bool {
+    let vendors = row.applies();
+    vendors == "any" || vendors == vendor.name()
 }
 
 /// A bug in one check costs its answer, never the report.
@@ -139,12 +150,15 @@ fn guarded(run: impl FnOnce() -> Verdict) -> Verdict {
 /// that it concerns is not known to be wanted.
 fn settle(
     check: &Check,
-    row: &CheckRow,
+    row: &IndexRow,
     subject: &Subject,
     verdict: &Verdict,
     view: &View,
 ) -> Severity {
     let Verdict::Found(finding) = verdict else {
+        return Severity::Note;
+    };
+    let Some(row) = row.row() else {
         return Severity::Note;
     };
     let severity = finding
@@ -174,7 +188,7 @@ fn find_gpu<'v>(view: &'v View, key: &str) -> Option<&'v Gpu> {
 }
 
 /// Whom an answer hangs on, and how loud a root is.
-fn fold(answers: &mut [Answer], rows: &[&CheckRow], view: &View) {
+fn fold(answers: &mut [Answer], rows: &[&IndexRow], view: &View) {
     let count = answers.len();
     let everywhere = found_everywhere(answers, view);
     // Who folds each answer by itself.
@@ -262,18 +276,21 @@ fn explains(
     answers: &[Answer],
     upper: usize,
     lower: usize,
-    rows: &[&CheckRow],
+    rows: &[&IndexRow],
     everywhere: &Everywhere,
 ) -> bool {
     let (one, other) = (&answers[upper], &answers[lower]);
     let named = match other.verdict {
-        Verdict::Found(_) | Verdict::CannotTell { .. } => rows[upper].blocks.iter().any(|block| {
-            block == other.check || (block == other.link.name() && same_vendor(one, other))
-        }),
+        Verdict::Found(_) | Verdict::CannotTell { .. } => {
+            let mut blocks = rows[upper].row().into_iter().flat_map(|row| &row.blocks);
+            blocks.any(|block| {
+                block == other.check || (block == other.link.name() && same_vendor(one, other))
+            })
+        }
         Verdict::Fine(_) | Verdict::NotHere => return false,
     };
     // What keeps no GPU from working explains nothing about the GPUs.
-    let of_no_gpu = matches!(&one.verdict, Verdict::Found(finding) if finding.gpus.as_ref().is_some_and(Vec::is_empty));
+    let of_no_gpu = matches!(&one.verdict, Verdict::Found(finding) if finding.is_of_no_gpu());
     let later = matches!(other.verdict, Verdict::CannotTell { .. })
         && !of_no_gpu
         && one.severity == Severity::Error
@@ -344,14 +361,16 @@ mod tests {
         }
     }
 
-    fn row(name: &str, link: Link, blocks: &[&str]) -> CheckRow {
+    fn row(name: &'static str, link: Link, blocks: &[&str]) -> IndexRow<'static> {
         let blocks: Vec<String> = blocks.iter().map(|block| format!("{block:?}")).collect();
         let text = format!(
             "name = {name:?}\nlink = {:?}\nseverity = \"error\"\neach = \"gpu\"\nstack = \"none\"\napplies = \"any\"\ntier = 1\nblocks = [{}]",
             link.name(),
             blocks.join(", ")
         );
-        toml::from_str(&text).expect("a row of the index")
+        let row = IndexRow::new(name, text.leak());
+        assert!(row.row().is_some(), "a row of the index");
+        row
     }
 
     fn answer(check: &'static str, link: Link, subject: Subject, found: bool) -> Answer {
@@ -378,11 +397,11 @@ mod tests {
         Subject::Gpu(format!("0000:{number:02}:00.0"))
     }
 
-    fn folded(mut answers: Vec<Answer>, rows: &[CheckRow]) -> Vec<Option<usize>> {
+    fn folded(mut answers: Vec<Answer>, rows: &[IndexRow]) -> Vec<Option<usize>> {
         let facts = facts();
         let tables = Tables::embedded();
         let view = View::new(&facts, &tables, &[]);
-        let rows: Vec<&CheckRow> = answers
+        let rows: Vec<&IndexRow> = answers
             .iter()
             .map(|answer| {
                 rows.iter()

@@ -68,6 +68,11 @@ impl Finding {
         }
     }
 
+    /// It keeps no GPU of this user from working.
+    pub fn is_of_no_gpu(&self) -> bool {
+        self.gpus.as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// Adds what was seen at a path, in a call or in a variable.
     #[must_use]
     pub fn saw(mut self, source: impl Into<String>, says: impl Into<String>) -> Finding {

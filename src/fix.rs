@@ -41,7 +41,7 @@ pub struct Fix {
     pub words: String,
     /// Commands to paste, in order; empty where no source vouches for one.
     pub commands: Vec<String>,
-    /// They need root.
+    /// It needs root.
     pub needs_root: bool,
     /// What must follow before it works: `reboot`, `new login`; null: nothing.
     pub after: Option<String>,
@@ -63,8 +63,9 @@ pub enum Ground {
 }
 
 /// The names that may stand in braces in the texts of `fixes.toml`.
-pub const PLACEHOLDERS: [&str; 11] = [
-    "branch", "file", "group", "kernel", "line", "name", "point", "tool", "user", "version", "word",
+pub const PLACEHOLDERS: [&str; 12] = [
+    "branch", "file", "group", "kernel", "line", "module", "name", "point", "tool", "user",
+    "version", "word",
 ];
 
 /// The row of a recipe for these families, first match first, with the arguments put in. None: there is no such recipe, or
@@ -390,7 +391,12 @@ mod tests {
             assert_eq!(row.confirm.matches('`').count() % 2, 0, "{place}");
             assert!(row.words.is_ascii(), "{place}");
             let sudo = row.commands.iter().any(|command| command.contains("sudo "));
-            assert_eq!(row.needs_root, sudo, "{place}");
+            if row.needs_root && !row.commands.is_empty() {
+                assert!(sudo, "{place}: commands that need root say so");
+            }
+            let mut texts = row.commands.iter().chain([&row.words]);
+            let as_root = texts.any(|text| text.contains("sudo ") || text.contains("/etc"));
+            assert!(row.needs_root || !as_root, "{place}: it needs root");
             if row.after.as_deref() == Some("reboot") {
                 assert_ne!(
                     row.risk,
@@ -556,6 +562,7 @@ mod tests {
             "install-nvidia-driver-open",
             "install-nvidia-driver-proprietary",
             "install-nvidia-modprobe",
+            "install-nvidia-ready-module",
             "join-group",
             "load-amdgpu-module",
             "load-nvidia-module",
@@ -630,7 +637,7 @@ mod tests {
             commands(&on("linuxmint", "ubuntu debian")),
             ["sudo ubuntu-drivers install"]
         );
-        assert!(commands(&on("debian", ""))[0].starts_with("sudo apt install"));
+        assert!(commands(&on("debian", ""))[0].contains(" nvidia-open-kernel-dkms "));
         assert!(commands(&on("fedora", ""))[0].contains("akmod-nvidia"));
         assert_eq!(
             commands(&on("rocky", "rhel centos fedora")),
@@ -639,6 +646,36 @@ mod tests {
         assert!(commands(&on("endeavouros", "arch"))[0].starts_with("sudo pacman"));
         assert!(commands(&on("gentoo", "")).is_empty());
         assert!(commands(&on("bazzite", "fedora")).is_empty());
+    }
+
+    /// The verdict has room for one line of it.
+    #[test]
+    fn what_sets_a_stack_up_is_one_thing_to_do() {
+        for row in embedded() {
+            if row.recipe.starts_with("set-up-") {
+                let place = format!("{} {}", row.recipe, row.family);
+                assert!(row.commands.len() <= 1, "{place}");
+                let glued = row.words.contains("; ") && !row.commands.is_empty();
+                assert!(!glued, "{place}: a command behind the last clause alone");
+            }
+        }
+    }
+
+    /// Each builder has commands of its own, on every distribution.
+    #[test]
+    fn what_akmods_builds_is_not_told_to_dkms() {
+        let tables = Tables::embedded();
+        for (recipe, builds, never) in [
+            ("build-with-akmods", "akmods", "dkms"),
+            ("install-kernel-headers", "dkms", "akmods"),
+        ] {
+            for id in ["fedora", "rhel", "debian", "ubuntu"] {
+                let fix = resolve(&call(recipe), &on(id, ""), &tables).expect("a row");
+                let text = format!("{} {}", fix.commands.join(" "), fix.words);
+                assert!(text.contains(builds), "{recipe} {id}");
+                assert!(!text.contains(never), "{recipe} {id}");
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use crate::chain::{Answer, Subject};
 use crate::check::{Link, Verdict};
 use crate::facts::Seen;
-use crate::finding::Severity;
+use crate::facts::rocm_smi::RocmSmiDevice;
+use crate::finding::{Finding, Severity};
 use crate::fix::{Fix, FixCall};
 use crate::view::{AtFirstUse, Gpu, Stack, View, Wanted};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// The library answered for every GPU and nothing is wrong. No kernel was run.
+    /// The library answered for every GPU of the stack, and nothing at warning or above stands against it. No kernel was run.
     Ready,
     /// Some of its GPUs work.
     Partial,
@@ -21,7 +22,7 @@ pub enum State {
     Broken,
     /// Nothing of it is installed, and nobody seems to want it.
     NotSetUp,
-    /// What was seen does not tell.
+    /// What was seen does not tell, or not enough could be looked at.
     Unknown,
 }
 
@@ -37,8 +38,38 @@ pub struct Readiness {
     pub broken_at: Option<Link>,
     /// Why: a finding, what is not known, or what would set it up.
     pub because: String,
+    /// The finding that tells how to set it up.
+    pub finding: Option<FindingRef>,
+    /// For what is unknown: something that was asked did not answer as it does where the stack works.
+    #[serde(default)]
+    pub doubt: bool,
     /// Keys of the GPUs that work.
     pub gpus: Vec<String>,
+}
+
+/// Which finding is meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FindingRef {
+    /// Name of the check.
+    pub check: String,
+    /// Whom it is about: `machine`, `stack cuda`, `gpu 0000:01:00.0`.
+    pub subject: String,
+}
+
+impl Readiness {
+    /// Of a stack that no GPU is known to work with.
+    pub fn new(stack: &str, state: State, because: impl Into<String>) -> Readiness {
+        Readiness {
+            stack: stack.to_owned(),
+            state,
+            broken_at: None,
+            because: because.into(),
+            finding: None,
+            doubt: false,
+            gpus: Vec::new(),
+        }
+    }
 }
 
 /// How far each stack works that there is a reason to speak of, then Vulkan.
@@ -55,30 +86,24 @@ pub fn rows(view: &View, answers: &[Answer]) -> Vec<Readiness> {
 }
 
 fn compute(stack: Stack, view: &View, answers: &[Answer]) -> Readiness {
-    let row = |state, because: String| Readiness {
-        stack: stack.name().to_owned(),
-        state,
-        broken_at: None,
-        because,
-        gpus: Vec::new(),
-    };
+    let row = |state, because: String| Readiness::new(stack.name(), state, because);
     let wanted = view.wanted(stack);
     if !matches!(wanted, Wanted::Yes(_)) {
-        return row(State::NotSetUp, not_set_up(stack, &wanted, view, answers));
+        return not_set_up(stack, &wanted, view, answers);
     }
     let errors = faults(stack, view, answers);
     let whole = errors.iter().find(|fault| fault.whole);
     if let Some(fault) = whole {
         return Readiness {
             broken_at: Some(fault.link),
-            ..row(State::Broken, fault.says.clone())
+            ..row(State::Broken, fault.words(&errors, view))
         };
     }
     let lost = |gpu: &Gpu| errors.iter().any(|fault| fault.gpus.contains(&gpu.key));
     // What is gone, given to a virtual machine or not to this container cannot work here, though no fault of it.
     let counts = |gpu: &Gpu| {
         !gpu.remembered
-            && !gpu.is_set_aside()
+            && !view.is_reserved(gpu)
             && gpu.passed_in != Some(false)
             && !is_driven_for_the_display(stack, gpu)
     };
@@ -87,12 +112,13 @@ fn compute(stack: Stack, view: &View, answers: &[Answer]) -> Readiness {
     match (errors.first(), bad.is_empty(), good.is_empty()) {
         (Some(fault), false, true) => Readiness {
             broken_at: Some(fault.link),
-            ..row(State::Broken, fault.says.clone())
+            ..row(State::Broken, fault.words(&errors, view))
         },
         (Some(fault), false, false) => Readiness {
             broken_at: Some(fault.link),
-            gpus: good.iter().map(|gpu| gpu.key.clone()).collect(),
-            ..row(State::Partial, fault.says.clone())
+            gpus: heard(stack, &good, view)
+                .unwrap_or_else(|| good.iter().map(|gpu| gpu.key.clone()).collect()),
+            ..row(State::Partial, fault.words(&errors, view))
         },
         _ => match answered(stack, &good, view, answers) {
             Ok(gpus) if gpus.len() == good.len() => Readiness {
@@ -108,7 +134,10 @@ fn compute(stack: Stack, view: &View, answers: &[Answer]) -> Readiness {
                 gpus,
                 ..row(State::Partial, String::new())
             },
-            Err(why) => row(State::Unknown, why),
+            Err((why, doubt)) => Readiness {
+                doubt,
+                ..row(State::Unknown, why)
+            },
         },
     }
 }
@@ -135,66 +164,135 @@ fn unanswered(stack: Stack, all: &[&Gpu], answered: &[String]) -> String {
     )
 }
 
-/// The keys of the GPUs for which the library of the stack answered; else why it is not known whether the stack works. No
-/// fault stands against it.
-fn answered(
-    stack: Stack,
-    gpus: &[&Gpu],
-    view: &View,
-    answers: &[Answer],
-) -> Result<Vec<String>, String> {
-    if gpus.is_empty() || stack == Stack::LevelZero {
-        return Err(nobody_asked(stack, view));
-    }
-    let library = library_of(stack);
-    let silent = |why: String| format!("no fault was found; {library}, which would tell: {why}");
-    let heard: Vec<String> = match stack {
+/// The keys of the GPUs that the library of the stack lists. None: it did not answer, or there is none to ask.
+fn heard(stack: Stack, gpus: &[&Gpu], view: &View) -> Option<Vec<String>> {
+    match stack {
         Stack::Cuda => {
-            let nvml = &view.facts.nvml;
-            if nvml.got().is_none() {
-                return Err(silent(nvml.why()));
-            }
-            // What programs load is another library than NVML.
-            if let Seen::Failed(failure) = &view.facts.cuda {
-                return Err(format!("no fault was found; libcuda.so.1: {failure}"));
-            }
-            gpus.iter()
-                .filter(|gpu| view.nvml_device(gpu).is_some())
-                .map(|gpu| gpu.key.clone())
-                .collect()
+            view.facts.nvml.got()?;
+            let listed = gpus.iter().filter(|gpu| view.nvml_reaches(gpu));
+            Some(listed.map(|gpu| gpu.key.clone()).collect())
         }
-        _ => {
-            let smi = view.facts.rocm_smi.as_ref();
-            let Some(smi) = smi.got() else {
-                return Err(silent(smi.why()));
-            };
-            let agrees = |gpu: &Gpu| {
-                let device = smi.devices.get(&gpu.key)?;
+        Stack::Rocm => {
+            let smi = view.facts.rocm_smi.got()?;
+            let agrees = |gpu: &&&Gpu| {
+                let Some(device) = smi.devices.get(&gpu.key) else {
+                    return false;
+                };
                 // A library of another version than expected answers with figures that are none.
                 let same = match (device.memory_bytes.got(), gpu.memory_bytes) {
                     (Some(says), Some(is)) => *says == is,
                     _ => true,
                 };
-                same.then(|| gpu.key.clone())
+                same && says_something(device)
             };
-            gpus.iter().filter_map(|gpu| agrees(gpu)).collect()
+            let listed = gpus.iter().filter(agrees);
+            Some(listed.map(|gpu| gpu.key.clone()).collect())
         }
+        Stack::LevelZero => None,
+    }
+}
+
+/// The keys of the GPUs for which the library of the stack answered; else why it is not known whether the stack works, and
+/// whether that is a sign that it may not. No error stands against it.
+fn answered(
+    stack: Stack,
+    gpus: &[&Gpu],
+    view: &View,
+    answers: &[Answer],
+) -> Result<Vec<String>, (String, bool)> {
+    let found = worst(stack, view, answers);
+    if gpus.is_empty() || stack == Stack::LevelZero {
+        return Err((nobody_asked(stack, &found, view), false));
+    }
+    let library = library_of(stack);
+    let asked = match stack {
+        Stack::Cuda => view.facts.nvml.as_ref().map(|_| ()),
+        _ => view.facts.rocm_smi.as_ref().map(|_| ()),
     };
+    let Some(heard) = heard(stack, gpus, view) else {
+        let failed = matches!(asked, Seen::Failed(_));
+        let why = format!("{found}; {library}, which would tell: {}", asked.why());
+        return Err((why, failed));
+    };
+    // What programs load is another library than NVML.
+    if let (Stack::Cuda, Seen::Failed(failure)) = (stack, &view.facts.cuda) {
+        return Err((format!("{found}; libcuda.so.1: {failure}"), true));
+    }
     if heard.is_empty() {
-        return Err(format!(
-            "no fault was found; {library} lists none of the GPUs"
-        ));
+        let why = match gpus.iter().find_map(|gpu| view.nvml_refusal(gpu)) {
+            Some(refusal) => format!("{found}; {library} answers {refusal}"),
+            None => format!("{found}; {library} has no answers of the GPUs"),
+        };
+        return Err((why, true));
     }
     match open_doubt(stack, view, answers) {
-        Some(doubt) => Err(format!("{library} answered, but {doubt}")),
+        Some(doubt) => Err((format!("{library} answered, but {doubt}"), true)),
         None => Ok(heard),
+    }
+}
+
+/// Not every question failed. What a machine was not asked for does not count.
+fn says_something(device: &RocmSmiDevice) -> bool {
+    let failed = [
+        matches!(device.name.0, Seen::Failed(_)),
+        matches!(device.memory_bytes.0, Seen::Failed(_)),
+        matches!(device.memory_used_bytes.0, Seen::Failed(_)),
+        matches!(device.temperature_c.0, Seen::Failed(_)),
+    ];
+    failed.contains(&false)
+}
+
+/// The worst that was found about a stack and is no error: that there is nothing is said only where there is nothing.
+fn worst(stack: Stack, view: &View, answers: &[Answer]) -> String {
+    let warning = answers.iter().find_map(|answer| {
+        let Verdict::Found(finding) = &answer.verdict else {
+            return None;
+        };
+        let stands = answer.is_open() && answer.severity >= Severity::Warning;
+        // What is said of the machine may concern any stack.
+        let about = answer.is_about(stack, view)
+            || (answer.subject == Subject::Machine && finding.stack.is_none());
+        (stands && about).then(|| said(finding, &answer.subject, view))
+    });
+    warning.unwrap_or_else(|| "no fault was found".to_owned())
+}
+
+/// The title of a finding, where there are several GPUs with the address of the one that it is about.
+fn said(finding: &Finding, subject: &Subject, view: &View) -> String {
+    let title = finding.title.as_str();
+    let Subject::Gpu(key) = subject else {
+        return title.to_owned();
+    };
+    if view.gpus.len() < 2 || title.contains(key.as_str()) {
+        return title.to_owned();
+    }
+    let name = match (key.strip_prefix("proc:"), key.strip_prefix("kfd:")) {
+        (Some(address), _) => format!("GPU {address}"),
+        (_, Some(node)) => format!("GPU of KFD node {node}"),
+        _ => format!("GPU {key}"),
+    };
+    match title.contains("this GPU") {
+        true => title.replacen("this GPU", &name, 1),
+        false => format!("{name}: {title}"),
     }
 }
 
 /// What keeps a stack whose library answered from being called ready.
 fn open_doubt(stack: Stack, view: &View, answers: &[Answer]) -> Option<String> {
     if let Some(why) = view.doors(stack).unknown {
-        return Some(format!("of its device nodes not all is known: {why}"));
+        return Some(format!(
+            "whether programs may open its device nodes is not known: {why}"
+        ));
+    }
+    // NVML says nothing of it: what programs load beside it takes few GPUs and only some drivers.
+    if stack == Stack::Cuda
+        && let Seen::Got(library) = view.winner("libcuda.so.1")
+        && library.is_compat()
+    {
+        return Some(format!(
+            "programs load {}, of a compatibility package, and whether that takes these GPUs is not known",
+            library.path
+        ));
     }
     if stack == Stack::Cuda && view.wsl().is_none() && view.node(UVM).is_absent() {
         match view.nvidia_nodes_at_first_use("nvidia_uvm") {
@@ -219,21 +317,17 @@ fn open_doubt(stack: Stack, view: &View, answers: &[Answer]) -> Option<String> {
         }
     }
     answers.iter().find_map(|answer| {
-        let about = |of: Option<Stack>| match &answer.subject {
-            Subject::Machine => of == Some(stack),
-            Subject::Stack(about) => *about == stack,
-            Subject::Gpu(key) => view.gpus_of(stack).any(|gpu| gpu.key == *key),
-        };
+        let about = answer.is_about(stack, view);
         match &answer.verdict {
             Verdict::Found(finding) => {
-                let of_no_gpu = finding.gpus.as_ref().is_some_and(Vec::is_empty);
                 let stands = answer.is_open() && answer.severity >= Severity::Warning;
-                (stands && !of_no_gpu && about(finding.stack)).then(|| finding.title.clone())
+                (stands && !finding.is_of_no_gpu() && about)
+                    .then(|| said(finding, &answer.subject, view))
             }
             // Where the library answered, what comes before it works; what comes after may still break.
             Verdict::CannotTell { why, .. } => {
                 let later = answer.link >= Link::Library && answer.link.in_chain();
-                (later && answer.usual == Severity::Error && about(None))
+                (later && answer.usual == Severity::Error && about)
                     .then(|| format!("{} could not be told: {why}", answer.check))
             }
             Verdict::Fine(_) | Verdict::NotHere => None,
@@ -260,10 +354,33 @@ fn is_driven_for_the_display(stack: Stack, gpu: &Gpu) -> bool {
 struct Fault {
     link: Link,
     says: String,
+    /// The GPU that it is about, by its key.
+    about: Option<String>,
     /// The whole stack has it.
     whole: bool,
     /// The GPUs that have it, where it is theirs.
     gpus: Vec<String>,
+}
+
+impl Fault {
+    /// Its title, with the GPU that it is about and how many others have the same.
+    fn words(&self, all: &[Fault], view: &View) -> String {
+        let subject = match &self.about {
+            Some(key) => Subject::Gpu(key.clone()),
+            None => return self.says.clone(),
+        };
+        let same: std::collections::BTreeSet<&String> = all
+            .iter()
+            .filter(|fault| fault.says == self.says)
+            .filter_map(|fault| fault.about.as_ref())
+            .collect();
+        let words = said(&Finding::new(self.says.as_str()), &subject, view);
+        match same.len() {
+            0 | 1 => words,
+            2 => format!("{words} (and 1 more GPU)"),
+            number => format!("{words} (and {} more GPUs)", number - 1),
+        }
+    }
 }
 
 /// The errors of a stack, the earliest link first. What a root explains counts for the stack that it is about, in the words
@@ -296,6 +413,10 @@ fn faults(stack: Stack, view: &View, answers: &[Answer]) -> Vec<Fault> {
             (whole || !gpus.is_empty()).then_some(Fault {
                 link: root.link,
                 says: says.title.clone(),
+                about: match &root.subject {
+                    Subject::Gpu(key) => Some(key.clone()),
+                    Subject::Machine | Subject::Stack(_) => None,
+                },
                 whole,
                 gpus,
             })
@@ -305,37 +426,58 @@ fn faults(stack: Stack, view: &View, answers: &[Answer]) -> Vec<Fault> {
     faults
 }
 
-/// What is missing, in the words of the finding that says so, and what sets it up.
-fn not_set_up(stack: Stack, wanted: &Wanted, view: &View, answers: &[Answer]) -> String {
+/// Of a stack that nobody seems to want: what is missing, in the words of the finding that says so, else what sets it up.
+fn not_set_up(stack: Stack, wanted: &Wanted, view: &View, answers: &[Answer]) -> Readiness {
     let missing = answers.iter().find_map(|answer| {
         let Verdict::Found(finding) = &answer.verdict else {
             return None;
         };
-        let about = match &answer.subject {
-            Subject::Machine => finding.stack == Some(stack),
-            Subject::Stack(about) => *about == stack,
-            Subject::Gpu(key) => view.gpus_of(stack).any(|gpu| gpu.key == *key),
-        };
-        (about && answer.folded_into.is_none() && answer.link <= Link::Driver).then_some(finding)
+        (answer.is_about(stack, view)
+            && answer.folded_into.is_none()
+            && answer.link <= Link::Driver)
+            .then_some((answer, finding))
     });
     let recipe = match stack {
         Stack::Cuda => "set-up-cuda",
         Stack::Rocm => "set-up-rocm",
         Stack::LevelZero => "set-up-level-zero",
     };
+    let row = |state, because: String| Readiness::new(stack.name(), state, because);
     match missing {
-        Some(finding) => match finding.fixes.first().and_then(|call| view.fix(call)) {
-            Some(fix) => format!("{}; {}", finding.title, to_set_up(&fix)),
-            None => finding.title.clone(),
+        // How to mend it takes more than a line, and stands there.
+        Some((answer, finding)) => Readiness {
+            finding: Some(FindingRef {
+                check: answer.check.to_owned(),
+                subject: answer.subject.name(),
+            }),
+            ..row(State::NotSetUp, said(finding, &answer.subject, view))
         },
-        None if *wanted == Wanted::Unknown => {
-            "no sign of it was seen, but not everything could be looked at".to_owned()
-        }
+        None if *wanted == Wanted::Unknown && !software_was_seen(view) => row(
+            State::Unknown,
+            "nothing of it was seen, for none of the folders of libraries could be looked into"
+                .to_owned(),
+        ),
+        None if !software_was_seen(view) => row(
+            State::Unknown,
+            "none of the folders that would hold it is here".to_owned(),
+        ),
+        None if *wanted == Wanted::Unknown => row(
+            State::NotSetUp,
+            "no sign of it was seen, but not everything could be looked at".to_owned(),
+        ),
         None => match view.fix(&FixCall::new(recipe)) {
-            Some(fix) => to_set_up(&fix),
-            None => "nothing of it was seen".to_owned(),
+            Some(fix) => row(State::NotSetUp, to_set_up(&fix)),
+            None => row(State::NotSetUp, "nothing of it was seen".to_owned()),
         },
     }
+}
+
+/// Some folder in which software lies was looked into: a tree without `/usr` says nothing of what is installed.
+fn software_was_seen(view: &View) -> bool {
+    view.facts.software.got().is_some_and(|software| {
+        let mut folders = software.library_folders.values();
+        folders.any(|folder| folder.got().is_some())
+    })
 }
 
 /// One line of a recipe: its words, and the command where there is one.
@@ -354,12 +496,12 @@ fn to_set_up(fix: &Fix) -> String {
 }
 
 /// As long as no library was asked it cannot be more than unknown.
-fn nobody_asked(stack: Stack, view: &View) -> String {
+fn nobody_asked(stack: Stack, found: &str, view: &View) -> String {
     if view.gpus_of(stack).next().is_none() {
         return format!("no {} GPU was seen", vendor_name(stack));
     }
     let library = library_of(stack);
-    format!("no fault was found; {library}, which would tell, was not asked")
+    format!("{found}; {library}, which would tell, was not asked")
 }
 
 fn vendor_name(stack: Stack) -> &'static str {
@@ -372,13 +514,7 @@ fn vendor_name(stack: Stack) -> &'static str {
 
 /// Vulkan needs a kernel driver and a driver manifest; whether a device comes up, only the loader can say.
 fn vulkan(view: &View, answers: &[Answer]) -> Readiness {
-    let row = |state, because: &str| Readiness {
-        stack: "vulkan".to_owned(),
-        state,
-        broken_at: None,
-        because: because.to_owned(),
-        gpus: Vec::new(),
-    };
+    let row = |state, because: &str| Readiness::new("vulkan", state, because);
     // One GPU with a driver is enough for Vulkan.
     let undriven = view
         .gpus
@@ -419,7 +555,6 @@ mod tests {
     use super::*;
     use crate::facts::Facts;
     use crate::facts::pci::{PciBus, PciFunction};
-    use crate::finding::Finding;
     use crate::tables::Tables;
 
     /// A root that names CUDA and explains why the AMD GPU has no driver: ROCm is broken all the same.

@@ -5,7 +5,7 @@ use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::{DriverGround, Gpu, Loaded, View};
+use crate::view::{AmdgpuGround, DriverGround, Gpu, Loaded, View};
 
 crate::check! {
     /// No kernel driver holds an AMD GPU that amdgpu could drive.
@@ -26,29 +26,16 @@ crate::check! {
 }
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
-    // Under WSL, and for a GPU that is gone, there is nothing that a driver could hold.
-    if view.wsl().is_some() || !gpu.is_on_bus() {
-        return Verdict::NotHere;
-    }
-    match &gpu.driver {
-        Seen::Got(driver) if driver == "amdgpu" => return Verdict::fine("bound to amdgpu"),
+    match view.amdgpu_ground(gpu) {
+        AmdgpuGround::NotHere => Verdict::NotHere,
+        AmdgpuGround::Holds => Verdict::fine("bound to amdgpu"),
         // The older driver, and drivers that hold it for somebody else, are other findings.
-        Seen::Got(driver) if driver == "radeon" || gpu.is_set_aside() => {
-            return Verdict::fine(format!("bound to {driver}"));
+        AmdgpuGround::Other(driver) if driver == "radeon" || gpu.is_set_aside() => {
+            Verdict::fine(format!("bound to {driver}"))
         }
-        Seen::Got(_) | Seen::Absent => {}
-        other => {
-            return Verdict::cannot_tell(
-                format!("{}: {}", gpu.driver_source.as_str(), other.why()),
-                gpu.lspci(),
-            );
-        }
+        AmdgpuGround::Other(_) | AmdgpuGround::Free => found(gpu, view),
+        AmdgpuGround::Unknown(why) => Verdict::cannot_tell(why, gpu.lspci()),
     }
-    // Every chip from GCN on has a target; those before it are not amdgpu's.
-    if gpu.chip.is_some() && gpu.target.is_none() {
-        return Verdict::NotHere;
-    }
-    found(gpu, view)
 }
 
 fn found(gpu: &Gpu, view: &View) -> Verdict {

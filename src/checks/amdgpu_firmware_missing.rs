@@ -5,7 +5,7 @@ use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::{Gpu, Loaded, MissingFirmware, View};
+use crate::view::{AmdgpuGround, Gpu, Loaded, MissingFirmware, View};
 
 crate::check! {
     /// The kernel did not find a firmware file that amdgpu asked for.
@@ -26,19 +26,11 @@ crate::check! {
 }
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
-    if view.wsl().is_some() || !gpu.is_on_bus() || gpu.chip.is_some() && gpu.target.is_none() {
-        return Verdict::NotHere;
-    }
-    let bound = match &gpu.driver {
-        Seen::Got(driver) if driver == "amdgpu" => true,
-        Seen::Got(_) => return Verdict::NotHere,
-        Seen::Absent => false,
-        other => {
-            return Verdict::cannot_tell(
-                format!("{}: {}", gpu.driver_source, other.why()),
-                gpu.lspci(),
-            );
-        }
+    let bound = match view.amdgpu_ground(gpu) {
+        AmdgpuGround::Holds => true,
+        AmdgpuGround::Free => false,
+        AmdgpuGround::NotHere | AmdgpuGround::Other(_) => return Verdict::NotHere,
+        AmdgpuGround::Unknown(why) => return Verdict::cannot_tell(why, gpu.lspci()),
     };
     // What the driver needs comes first; of one kind the first file is where it stopped.
     let missing = view.missing_firmware(gpu);

@@ -6,7 +6,9 @@ use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::log::{Event, Kind};
-use crate::view::{Gpu, Loaded, View};
+use crate::view::{AmdgpuGround, Gpu, Loaded, View};
+use std::collections::BTreeMap;
+use std::mem::discriminant;
 
 crate::check! {
     /// amdgpu tried to bring a GPU up and gave up.
@@ -26,21 +28,11 @@ crate::check! {
 }
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
-    if view.wsl().is_some() || !gpu.is_on_bus() || gpu.chip.is_some() && gpu.target.is_none() {
-        return Verdict::NotHere;
-    }
-    match &gpu.driver {
-        Seen::Got(driver) if driver == "amdgpu" => {
-            return Verdict::fine("amdgpu brought it up and holds it");
-        }
-        Seen::Got(_) => return Verdict::NotHere,
-        Seen::Absent => {}
-        other => {
-            return Verdict::cannot_tell(
-                format!("{}: {}", gpu.driver_source, other.why()),
-                gpu.lspci(),
-            );
-        }
+    match view.amdgpu_ground(gpu) {
+        AmdgpuGround::Holds => return Verdict::fine("amdgpu brought it up and holds it"),
+        AmdgpuGround::Free => {}
+        AmdgpuGround::NotHere | AmdgpuGround::Other(_) => return Verdict::NotHere,
+        AmdgpuGround::Unknown(why) => return Verdict::cannot_tell(why, gpu.lspci()),
     }
     let failures: Vec<&Event> = view.amdgpu_failures(gpu).collect();
     if !failures.is_empty() {
@@ -96,24 +88,6 @@ fn reason(gpu: &Gpu, view: &View) -> Option<Reason> {
             fix: "provide-vbios",
         });
     }
-    let no_room = |kind: &Kind| {
-        matches!(
-            kind,
-            Kind::BarUnassigned {
-                of_virtual_function: false,
-                ..
-            }
-        )
-    };
-    if let Some(event) = view.log_of(gpu).find(|event| no_room(&event.kind)) {
-        return Some(Reason {
-            cause: "bar-space",
-            words: "there is no address space for its memory",
-            why: "The firmware of the machine leaves too little room below 4 GiB for a GPU of this size",
-            line: event.says(),
-            fix: "enable-above-4g-decoding",
-        });
-    }
     if let Some(line) = line(|kind| matches!(kind, Kind::RasUncorrectable { .. })) {
         return Some(Reason {
             cause: "hardware",
@@ -128,13 +102,44 @@ fn reason(gpu: &Gpu, view: &View) -> Option<Reason> {
         Kind::IpBlockFailed { block, .. } => block == "psp",
         _ => false,
     };
-    line(of_psp).map(|line| Reason {
-        cause: "psp",
-        words: "its security processor did not take the firmware",
-        why: "Nothing else on the GPU starts before its security processor",
-        line,
-        fix: "power-cycle-and-update",
+    if let Some(line) = line(of_psp) {
+        return Some(Reason {
+            cause: "psp",
+            words: "its security processor did not take the firmware",
+            why: "Nothing else on the GPU starts before its security processor",
+            line,
+            fix: "power-cycle-and-update",
+        });
+    }
+    no_room(gpu, view).map(|event| Reason {
+        cause: "bar-space",
+        words: "there is no address space for its memory",
+        why: "The firmware of the machine leaves too little room below 4 GiB for a GPU of this size",
+        line: event.says(),
+        fix: "enable-above-4g-decoding",
     })
+}
+
+/// The last word on a BAR for memory is that there is no room for it. The kernel tries more than once, and the option ROM,
+/// ports and the windows of bridges have higher numbers or ranges of another kind.
+fn no_room<'v>(gpu: &'v Gpu, view: &'v View) -> Option<&'v Event<'v>> {
+    let mut refused: BTreeMap<u32, &Event> = BTreeMap::new();
+    for event in view.log_of(gpu) {
+        match event.kind {
+            Kind::BarUnassigned {
+                bar: bar @ 0..=5,
+                of_virtual_function: false,
+                of_memory: true,
+            } => {
+                refused.insert(bar, event);
+            }
+            Kind::BarAssigned { bar } => {
+                refused.remove(&bar);
+            }
+            _ => {}
+        }
+    }
+    refused.into_values().next()
 }
 
 fn found(gpu: &Gpu, failures: &[&Event], view: &View) -> Verdict {
@@ -151,18 +156,22 @@ fn found(gpu: &Gpu, failures: &[&Event], view: &View) -> Verdict {
             "Without its driver nothing can use the GPU; the lines before the failure say what went wrong",
         ),
     };
-    let mut told: Vec<&str> = Vec::new();
+    let mut told = Vec::new();
     for failure in failures {
-        let name = failure.kind.name();
+        let kind = discriminant(&failure.kind);
         let again = reason
             .as_ref()
             .is_some_and(|reason| reason.line == failure.says());
-        if !told.contains(&name) && !again {
-            told.push(name);
+        if !told.contains(&kind) && !again {
+            told.push(kind);
             finding = finding.saw(view.log_source(), failure.says());
         }
     }
     let call = match reason {
+        // Inside a virtual machine nobody reaches the card.
+        Some(reason) if reason.fix.starts_with("power-cycle") && view.hypervisor().is_some() => {
+            FixCall::new("redeploy-instance")
+        }
         Some(reason) => FixCall::new(reason.fix),
         None => FixCall::new("read-kernel-log").with("word", "amdgpu"),
     };

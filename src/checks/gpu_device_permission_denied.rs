@@ -6,7 +6,7 @@ use crate::facts::device_nodes::NodeStat;
 use crate::finding::{Finding, Severity};
 use crate::fix::{FixCall, WHO_PASTES};
 use crate::tables::Tables;
-use crate::view::access::{Denial, Doors, StackNode, UNMAPPED};
+use crate::view::access::{Denial, Doors, StackNode, UNEXPLAINED, UNMAPPED};
 use crate::view::{Stack, View};
 use std::collections::BTreeSet;
 
@@ -37,10 +37,11 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         return found(&doors, view);
     }
     if let Some(why) = view.nodes_unknown(stack).or(doors.unknown) {
-        return Verdict::cannot_tell(
-            why,
-            "`ls -l` of the node and `id`, as the user whose program fails",
-        );
+        let would_tell = match why.ends_with(UNEXPLAINED) {
+            true => "`sudo dmesg` right after a program has failed to open it",
+            false => "`ls -l` of the node and `id`, as the user whose program fails",
+        };
+        return Verdict::cannot_tell(why, would_tell);
     }
     let allowed = doors.allowed;
     if allowed == 0 {
@@ -79,7 +80,14 @@ fn found(doors: &Doors, view: &View) -> Verdict {
         return npu(denied, view);
     };
     let reason = reason(first, view);
-    let paths: Vec<&str> = of_gpus.iter().map(|(node, _)| node.path.as_str()).collect();
+    // Evidence and title count the same nodes.
+    let of_npus = denied.iter().filter(|(node, _)| node.npu);
+    let paths: Vec<&str> = of_gpus
+        .iter()
+        .copied()
+        .chain(of_npus)
+        .map(|(node, _)| node.path.as_str())
+        .collect();
     // Where only nodes of single GPUs are shut, the others work.
     let gpus: Option<BTreeSet<String>> = of_gpus.iter().map(|(node, _)| node.gpu.clone()).collect();
     let mut finding = Finding::new(title(&paths, reason, first, view))

@@ -45,8 +45,8 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     }
     let driver = gpu.driver.got().map(String::as_str);
     let modules: &[&str] = match (gpu.vendor, driver) {
-        // Held for a virtual machine, where a blacklist is part of the setup.
-        _ if gpu.is_set_aside() => return Verdict::NotHere,
+        // Held or kept for a virtual machine, where a blacklist is part of the setup.
+        _ if view.is_reserved(gpu) => return Verdict::NotHere,
         (Vendor::Nvidia, _) => &["nvidia"],
         // What radeon holds, amdgpu would not take.
         (Vendor::Amd, Some("radeon")) => return Verdict::NotHere,

@@ -8,6 +8,7 @@ use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::log::{Event, Kind};
 use crate::view::{Gpu, Loaded, Vendor, View};
+use std::mem::discriminant;
 
 crate::check! {
     /// A GPU that should be awake no longer answers on the PCI bus, or it has vanished from the bus while its driver still
@@ -98,14 +99,24 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
 fn answers(gpu: &Gpu, address: &str, view: &View) -> Verdict {
     const FINE: &str = "its config space answers";
     if gpu.vendor != Vendor::Nvidia {
-        return Verdict::fine(FINE);
+        return match view.log_of(gpu).find(|event| is_loss(event)) {
+            // It may have come back since.
+            Some(lost) => Verdict::cannot_tell(
+                format!(
+                    "{FINE}, but the kernel log has `{}` since the driver was loaded",
+                    lost.says()
+                ),
+                WOULD_TELL,
+            ),
+            None => Verdict::fine(FINE),
+        };
     }
     if gpu.driver.is_absent() {
         if view
             .log_of(gpu)
             .any(|event| event.kind == Kind::LostAtProbe)
         {
-            return log_evidence(lost_at_probe(), gpu, view)
+            return log_evidence(lost_at_probe(view), gpu, view)
                 .saw(
                     format!("/sys/bus/pci/devices/{address}/driver"),
                     "does not exist: the driver did not take it",
@@ -125,6 +136,9 @@ fn answers(gpu: &Gpu, address: &str, view: &View) -> Verdict {
         }
         return Verdict::fine(FINE);
     }
+    if let Some(verdict) = nvml_lost(gpu, address, view) {
+        return verdict;
+    }
     let Some(lost) = view.log_of(gpu).find(|event| is_loss(event)) else {
         return Verdict::fine(FINE);
     };
@@ -142,7 +156,7 @@ fn answers(gpu: &Gpu, address: &str, view: &View) -> Verdict {
             view,
         )
         .why(UNUSABLE)
-        .fix(FixCall::new("power-cycle-and-reseat"))
+        .fix(without_power(view))
         .into(),
         other => Verdict::cannot_tell(
             format!(
@@ -155,6 +169,38 @@ fn answers(gpu: &Gpu, address: &str, view: &View) -> Verdict {
     }
 }
 
+/// What NVML says of a GPU that it has lost: of one that it lists, or of one for which it gives no device.
+fn nvml_lost(gpu: &Gpu, address: &str, view: &View) -> Option<Verdict> {
+    const LOST: &str = "GPU_IS_LOST";
+    let found = |call: &str| {
+        let finding = Finding::new("the driver lost the GPU, although its config space answers")
+            .cause("link-lost")
+            .saw(call, format!("{LOST} for {address}"));
+        log_evidence(finding, gpu, view)
+            .why(UNUSABLE)
+            .fix(FixCall::new("power-cycle-and-reseat"))
+    };
+    if view.nvml_refusal(gpu) == Some(LOST) {
+        return Some(found("nvmlDeviceGetMemoryInfo()").into());
+    }
+    let nvml = view.facts.nvml.got()?;
+    let lost = nvml.unreachable.values().filter(|error| *error == LOST);
+    let lost = lost.count();
+    if lost == 0 || nvml.devices.contains_key(address) {
+        return None;
+    }
+    // NVML gives no address for it: where as many GPUs are missing, it is these.
+    let missing = view.gpus.iter().filter(|gpu| {
+        gpu.driver.got().is_some_and(|driver| driver == "nvidia") && view.nvml_device(gpu).is_none()
+    });
+    let finding = found("nvmlDeviceGetHandleByIndex_v2()");
+    Some(if missing.count() == lost {
+        finding.into()
+    } else {
+        finding.likely().into()
+    })
+}
+
 /// The driver lost it while it had it.
 fn is_loss(event: &Event) -> bool {
     matches!(
@@ -165,22 +211,30 @@ fn is_loss(event: &Event) -> bool {
 
 /// Adds what the kernel log says of the loss; the first line of each kind is enough.
 fn log_evidence(mut finding: Finding, gpu: &Gpu, view: &View) -> Finding {
-    let mut told: Vec<&str> = Vec::new();
+    let mut told = Vec::new();
     for event in view.log_of(gpu) {
-        let name = event.kind.name();
-        if (is_loss(event) || event.kind == Kind::LostAtProbe) && !told.contains(&name) {
-            told.push(name);
+        let kind = discriminant(&event.kind);
+        if (is_loss(event) || event.kind == Kind::LostAtProbe) && !told.contains(&kind) {
+            told.push(kind);
             finding = finding.saw(view.log_source(), event.says());
         }
     }
     finding
 }
 
-fn lost_at_probe() -> Finding {
+/// Inside a virtual machine nobody reaches cables and slots.
+fn without_power(view: &View) -> FixCall {
+    FixCall::new(match view.hypervisor() {
+        Some(_) => "redeploy-instance",
+        None => "power-cycle-and-reseat",
+    })
+}
+
+fn lost_at_probe(view: &View) -> Finding {
     Finding::new("the GPU gave no answer when the driver looked at it first")
         .cause("lost-at-probe")
         .why(UNUSABLE)
-        .fix(FixCall::new("power-cycle-and-reseat"))
+        .fix(without_power(view))
 }
 
 /// Asleep, or on its way there, or switched off behind the back of runtime power management.
@@ -244,15 +298,12 @@ fn lost(gpu: &Gpu, address: &str, detail: &PciDetail, config_path: &str, view: &
             "reads all ones: no device answers",
         );
     }
-    if let Some(uuid) = unreadable_uuid(address, view) {
-        finding = finding.saw(
-            format!("/proc/driver/nvidia/gpus/{address}/information"),
-            format!("GPU UUID: {uuid}"),
-        );
+    if let Some(evidence) = view.unread_uuid(gpu) {
+        finding = finding.saw(evidence.source, evidence.says);
     }
     log_evidence(finding, gpu, view)
         .why(UNUSABLE)
-        .fix(FixCall::new("power-cycle-and-reseat"))
+        .fix(without_power(view))
         .into()
 }
 
@@ -268,17 +319,6 @@ fn is_silent_bridge(bridge: &PciFunction) -> bool {
                 .got()
                 .is_some_and(|config| is_all_ones(config))
     })
-}
-
-/// A UUID of question marks: the driver never reached the GPU, or lost it. By itself no sign, for a GPU that nobody used
-/// since boot has it too.
-fn unreadable_uuid<'v>(address: &str, view: &'v View) -> Option<&'v str> {
-    let proc = view.facts.nvidia_proc.got()?;
-    let information = proc.gpus.entry(address).into_got()?.information.got()?;
-    information
-        .get("GPU UUID")
-        .map(String::as_str)
-        .filter(|uuid| uuid.contains("????"))
 }
 
 /// A GPU that a driver still lists and that is not on the bus, which was read whole.
@@ -311,13 +351,13 @@ fn gone(gpu: &Gpu, view: &View) -> Verdict {
     }
     finding = slot_evidence(finding, &address, view);
     let fix = if cause == "egpu-unplugged" {
-        "egpu-replug"
+        FixCall::new("egpu-replug")
     } else {
-        "power-cycle-and-reseat"
+        without_power(view)
     };
     finding
         .why("Programs that were using it hang or fail, and the driver may need a restart of the machine")
-        .fix(FixCall::new(fix))
+        .fix(fix)
         .into()
 }
 

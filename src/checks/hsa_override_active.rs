@@ -5,6 +5,7 @@ use crate::facts::Seen;
 use crate::facts::services::Unit;
 use crate::finding::Finding;
 use crate::tables::Tables;
+use crate::view::access::SERVICES;
 use crate::view::rocm::{OVERRIDE, RocmAgent, Setting};
 use crate::view::{Stack, View};
 use std::collections::BTreeMap;
@@ -26,20 +27,6 @@ crate::check! {
     /// `printenv | grep HSA_OVERRIDE`, `systemctl show -p Environment ollama`, and `rocminfo | grep gfx` with and without it.
     "hsa-override-active", Runtime, Note, each Stack, run
 }
-
-/// Services whose programs compute on a GPU themselves.
-const PROGRAMS: &[&str] = &[
-    "comfyui.service",
-    "frigate.service",
-    "immich-machine-learning.service",
-    "jupyter.service",
-    "jupyterhub.service",
-    "jupyterlab.service",
-    "llama-server.service",
-    "localai.service",
-    "ollama.service",
-    "vllm.service",
-];
 
 fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     if view.gpus_of(stack).next().is_none() && view.gpus_whole {
@@ -64,16 +51,24 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     }
     let set = here.got().map_or(&[][..], Vec::as_slice);
     let title = match (set, services.keys().next()) {
-        ([(name, value), ..], _) => {
-            format!("{name}={value} is in effect for programs of this environment")
+        ([first, ..], _) => {
+            let goes_by = |name: &str| {
+                let mut agents = view.rocm_agents.iter();
+                agents.any(|agent| matches!(&agent.setting, Setting::Target(by, ..) if by == name))
+            };
+            let used = set.iter().find(|(name, _)| goes_by(name));
+            let (name, value) = used.unwrap_or(first);
+            match used.is_some() || view.rocm_agents.is_empty() {
+                true => format!("{name}={value} is in effect for programs of this environment"),
+                false => format!("{name}={value} is set, and no GPU is known to go by it"),
+            }
         }
         ([], Some(unit)) => format!("{OVERRIDE} is in effect for {unit}"),
         ([], None) => return Verdict::NotHere,
     };
     let mut finding = Finding::new(title);
-    let agents = view.rocm_agents();
     for (name, value) in set {
-        finding = finding.saw(name.as_str(), effect(name, value, &agents));
+        finding = finding.saw(name.as_str(), effect(name, value, &view.rocm_agents));
     }
     for (file, settings) in services.values() {
         finding = finding.saw(*file, settings.as_str());
@@ -127,13 +122,15 @@ fn services<'v>(view: &'v View) -> (BTreeMap<&'v str, (&'v str, String)>, Option
         .iter()
         .filter_map(|(name, unit)| Some((name.as_str(), set(unit)?)))
         .collect();
-    let unknown = PROGRAMS.iter().find_map(|name| match units.get(*name) {
-        Some(Seen::Got(unit)) if unit.whole => None,
-        Some(Seen::Got(_)) => Some(format!("not all files of {name} could be read")),
-        Some(Seen::Absent) => None,
-        Some(other) => Some(format!("{name}: {}", other.as_ref().map(|_| ()).why())),
-        None => Some(format!("{name} was not recorded")),
-    });
+    let unknown = SERVICES
+        .iter()
+        .find_map(|(name, _)| match units.get(*name) {
+            Some(Seen::Got(unit)) if unit.whole => None,
+            Some(Seen::Got(_)) => Some(format!("not all files of {name} could be read")),
+            Some(Seen::Absent) => None,
+            Some(other) => Some(format!("{name}: {}", other.as_ref().map(|_| ()).why())),
+            None => Some(format!("{name} was not recorded")),
+        });
     (found, unknown)
 }
 

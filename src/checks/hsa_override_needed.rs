@@ -81,7 +81,7 @@ fn judge(gpu: &Gpu, agent: &RocmAgent, view: &View, tables: &Tables) -> Verdict 
     };
     // One value is for all GPUs, so another kind of GPU needs to be left out.
     let alone = view
-        .rocm_agents()
+        .rocm_agents
         .iter()
         .all(|other| other.native == agent.native);
     let variable = if alone {

@@ -61,7 +61,8 @@ fn judge(agent: &RocmAgent, view: &View) -> Verdict {
         return Verdict::fine("hidden from the programs of this environment by another variable");
     }
     let (own, other) = (native.name(), target.name());
-    let fault = if native.major != target.major {
+    let of_one_generation = view.are_of_one_generation(native, target);
+    let fault = if of_one_generation == Some(false) {
         Finding::new(format!(
             "{variable}={value} makes ROCm take this GPU, {own}, for one of another generation, {other}"
         ))
@@ -104,6 +105,12 @@ fn judge(agent: &RocmAgent, view: &View) -> Verdict {
                 .severity(Severity::Warning)
                 .why("The GPU's own kernels fit it better; such a value often outlives the release that needed it")
                 .saw(root, format!("rocBLAS has kernels for {own}"))
+            }
+            _ if of_one_generation.is_none() => {
+                return Verdict::cannot_tell(
+                    format!("whether kernels for {other} run on this GPU, {own}"),
+                    format!("`env -u {variable} rocminfo | grep gfx`"),
+                );
             }
             _ => return Verdict::fine(format!("{own} goes by {other}, of the same generation")),
         }
@@ -153,7 +160,7 @@ fn refused(variable: &str, value: &str) -> Verdict {
 /// The one value for all is there for another GPU, which has no kernels of its own, or none that are known.
 fn is_needed_elsewhere(variable: &str, agent: &RocmAgent, view: &View) -> bool {
     variable == OVERRIDE
-        && view.rocm_agents().iter().any(|other| {
+        && view.rocm_agents.iter().any(|other| {
             let Setting::Target(by, _, target) = &other.setting else {
                 return false;
             };

@@ -32,7 +32,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     if view.wsl().is_some() || view.facts.kfd.is_absent() {
         return Verdict::NotHere;
     }
-    let agents = view.rocm_agents();
+    let agents = &view.rocm_agents;
     let gpu_of = |agent: &RocmAgent| {
         let key = agent.gpu.as_ref()?;
         view.gpus_of(stack).find(|gpu| gpu.key == *key)
@@ -98,7 +98,10 @@ fn found(
     let name = target.map_or("a target that is not known".to_owned(), |target| {
         target.name()
     });
-    let kernels = target.map_or(Kernels::NoLibrary, |target| view.rocblas_for(target));
+    let kernels = match target {
+        Some(target) => view.rocblas_for(target),
+        None => Kernels::Unknown("its target is not known".to_owned()),
+    };
     let cards: Vec<String> = known
         .iter()
         .enumerate()
@@ -130,7 +133,11 @@ fn found(
             .saw(root, format!("rocBLAS has kernels for {name}"))
             .severity(Severity::Note)
             .why("Programs that take the first GPU, or all, may compute on this slow one"),
-        Kernels::NoLibrary | Kernels::Unknown(_) => finding
+        // What programs bring along is not looked at.
+        Kernels::NoLibrary => finding
+            .severity(Severity::Note)
+            .why("Programs that try every GPU may take this slow one; those that bring libraries without kernels for it crash"),
+        Kernels::Unknown(_) => finding
             .why("Programs that try every GPU may crash on this one: for most GPUs of processors nothing was compiled"),
     };
     for name in ["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"] {

@@ -2,9 +2,10 @@
 
 use crate::check::Verdict;
 use crate::facts::Seen;
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
+use crate::view::log::Kind;
 use crate::view::{Gpu, Loaded, Stack, Vendor, View, is_set_aside};
 
 crate::check! {
@@ -13,7 +14,8 @@ crate::check! {
     /// ## Why it matters
     /// Transfers between GPUs (P2P) then take the way through the IOMMU, or are dropped there: programs on several GPUs hang, are
     /// slow, or compute with wrong data while every call reports success. NVIDIA does not support P2P over PCIe on a machine of its
-    /// own with such an IOMMU; RCCL warns of it on AMD.
+    /// own with such an IOMMU; RCCL warns of it on AMD. Many machines work so all the same: it is a warning only where the
+    /// IOMMU stopped an access of one of these GPUs, or where `nvidia_peermem` is loaded for transfers past the processor.
     ///
     /// ## How it comes about
     /// Most kernels switch the IOMMU on and let it translate unless the command line says `iommu=pt`. Machines that give devices
@@ -37,7 +39,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         || view.wsl().is_some()
         || view.hypervisor().is_some()
         || passes_through(view)
-        || (stack == Stack::Cuda && has_switches(view))
+        || (stack == Stack::Cuda && view.nvswitches().next().is_some())
     {
         return Verdict::NotHere;
     }
@@ -57,7 +59,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     if translated.len() < 2 {
         return Verdict::fine("no IOMMU translates between these GPUs");
     }
-    found(&translated, view)
+    found(stack, &translated, view)
 }
 
 /// Cards that are known to reach each other over PCIe: not GeForce and Radeon, and not those that are joined by NVLink on their board.
@@ -86,21 +88,6 @@ fn passes_through(view: &View) -> bool {
         })
 }
 
-/// NVSwitches on the bus: what these GPUs send each other does not go over PCIe.
-fn has_switches(view: &View) -> bool {
-    view.facts.pci.items().any(|(_, function)| {
-        function
-            .driver
-            .got()
-            .is_some_and(|driver| driver == "nvidia-nvswitch")
-            || (function.vendor.got() == Some(&0x10de)
-                && function
-                    .class
-                    .got()
-                    .is_some_and(|class| class >> 8 == 0x0680))
-    })
-}
-
 fn source(gpu: &Gpu) -> String {
     format!(
         "/sys/bus/pci/devices/{}/iommu_group/type",
@@ -118,7 +105,25 @@ fn group_type<'v>(gpu: &Gpu, view: &'v View) -> Seen<&'v str> {
         })
 }
 
-fn found(translated: &[(&Gpu, &str)], view: &View) -> Verdict {
+/// Adds what shows that these GPUs do reach past the processor, or were kept from it. Without such a sign nothing is known to
+/// go wrong.
+fn with_sign(finding: Finding, stack: Stack, translated: &[(&Gpu, &str)], view: &View) -> Finding {
+    let fault = translated
+        .iter()
+        .flat_map(|(gpu, _)| view.log_of(gpu))
+        .find(|event| event.kind == Kind::IommuFault);
+    if let Some(event) = fault {
+        return finding.saw(view.log_source(), event.says());
+    }
+    match view.loaded("nvidia_peermem") {
+        Loaded::Yes(evidence) if stack == Stack::Cuda => {
+            finding.saw(evidence.source, evidence.says)
+        }
+        _ => finding.severity(Severity::Note),
+    }
+}
+
+fn found(stack: Stack, translated: &[(&Gpu, &str)], view: &View) -> Verdict {
     let mut finding = Finding::new(format!(
         "an IOMMU translates what {} GPUs send each other",
         translated.len()
@@ -130,7 +135,15 @@ fn found(translated: &[(&Gpu, &str)], view: &View) -> Verdict {
     for (gpu, kind) in translated {
         finding = finding.saw(source(gpu), *kind);
     }
+    let mut fix = "iommu-passthrough";
     if let Seen::Got(words) = view.kernel_words() {
+        // Asked for already, and these devices are translated all the same.
+        if words
+            .iter()
+            .any(|word| word == "iommu=pt" || word == "iommu.passthrough=1")
+        {
+            fix = "iommu-off";
+        }
         let of_iommu: Vec<String> = words
             .into_iter()
             .filter(|word| word.contains("iommu"))
@@ -144,8 +157,8 @@ fn found(translated: &[(&Gpu, &str)], view: &View) -> Verdict {
     if let Seen::Got(value) = view.variable("NCCL_P2P_DISABLE") {
         finding = finding.saw("NCCL_P2P_DISABLE", value);
     }
-    finding
+    with_sign(finding, stack, translated, view)
         .why("Transfers between these GPUs over PCIe may hang, be slow, or arrive wrong without an error")
-        .fix(FixCall::new("iommu-passthrough"))
+        .fix(FixCall::new(fix))
         .into()
 }

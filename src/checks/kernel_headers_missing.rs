@@ -3,9 +3,8 @@
 use crate::check::Verdict;
 use crate::facts::Seen;
 use crate::finding::Finding;
-use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::{BuildGround, Loaded, RELEASE_FILE, Stack, View};
+use crate::view::{BuildGround, Loaded, RELEASE_FILE, Stack, View, build_fix};
 
 crate::check! {
     /// A GPU driver is built on this machine, and the headers of the running kernel are not installed.
@@ -95,13 +94,13 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         "the headers of the running kernel {release} are missing: {module} cannot be built for it"
     ))
     .saw(build, "does not exist, or leads nowhere")
-    .saw(builder.source, builder.says)
+    .saw(builder.source.as_str(), builder.says.as_str())
     .saw(
         view.running_kernel_folder(),
         format!("no {module} module that was built here"),
     )
     .saw(RELEASE_FILE, release)
     .why("A driver that is built on the machine is skipped for each kernel without headers")
-    .fix(FixCall::new("install-kernel-headers").with("kernel", release))
+    .fix(build_fix(module, &builder, release))
     .into()
 }

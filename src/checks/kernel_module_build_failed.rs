@@ -28,6 +28,8 @@ crate::check! {
 
 /// Most errors that are quoted.
 const QUOTED: usize = 3;
+/// What programs say of a full disk (ENOSPC, strerror(3)).
+const DISK_FULL: &str = "No space left on device";
 /// Most characters of an error that are quoted.
 const QUOTED_LENGTH: usize = 200;
 
@@ -86,7 +88,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         );
     }
     let instead = matches!(loaded, Loaded::Yes(_));
-    if let Some((log, tool)) = failed_build(&trees, release, view) {
+    if let Some((log, tool)) = failed_build(&trees, module, release, view) {
         return failed(log, tool, module, instead, view);
     }
     // A half-configured package is one whose build failed, perhaps for another kernel: so this kernel must have none.
@@ -102,8 +104,11 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
             .saw("/var/lib/dpkg/status", format!("{name} is {state}"))
             .saw(trees[0].path(), format!("has no module for {release}"))
             .likely()
-            .fix(FixCall::new("read-build-log").with("name", name))
-            .fix(FixCall::new("newer-driver-or-older-kernel").with("kernel", release));
+            .fix(
+                FixCall::new("read-build-log")
+                    .with("file", format!("{}/build/make.log", trees[0].path())),
+            )
+            .fix(newer_driver(module, release));
         return with_last_resort(finding, module).into();
     }
     unbuilt(&trees, whole, module, view)
@@ -118,11 +123,7 @@ fn unbuilt(trees: &[DkmsTree], whole: bool, module: &str, view: &View) -> Verdic
             would_tell,
         );
     }
-    let akmods = view
-        .facts
-        .dkms
-        .as_ref()
-        .and_then(|dkms| dkms.akmods_failed.as_ref().map(|_| ()));
+    let akmods = view.akmods_failed(module).map(|_| ());
     let unread = trees
         .iter()
         .find(|tree| tree.tree.log.is_unknown())
@@ -147,6 +148,7 @@ fn unbuilt(trees: &[DkmsTree], whole: bool, module: &str, view: &View) -> Verdic
 /// The log of a build for the running kernel that failed, and the tool that built.
 fn failed_build<'v>(
     trees: &[DkmsTree<'v>],
+    module: &str,
     release: &str,
     view: &'v View,
 ) -> Option<(&'v BuildLog, &'static str)> {
@@ -161,9 +163,9 @@ fn failed_build<'v>(
     if let Some(log) = by_dkms {
         return Some((log, "dkms"));
     }
-    let logs = view.facts.dkms.got()?.akmods_failed.got()?;
+    let logs = view.akmods_failed(module).into_got()?;
     let log = logs
-        .iter()
+        .into_iter()
         .rev()
         .find(|log| log.kernel.as_deref() == Some(release))?;
     Some((log, "akmods"))
@@ -219,17 +221,33 @@ fn failed(log: &BuildLog, tool: &str, module: &str, instead: bool, view: &View) 
                     "/proc/version",
                     format!("the kernel was built by {compiler}"),
                 )
-                .fix(FixCall::new("install-kernel-compiler").with("name", compiler)),
-            None => finding.fix(FixCall::new("install-kernel-compiler")),
+                .fix(compiler_fix(module, release).with("name", compiler)),
+            None => finding.fix(compiler_fix(module, release)),
         },
-        "branch-too-old" => {
-            finding.fix(FixCall::new("newer-driver-or-older-kernel").with("kernel", release))
-        }
+        "branch-too-old" => finding.fix(newer_driver(module, release)),
+        // Of a driver's release a full disk knows nothing.
+        _ if log.errors.iter().any(|error| error.contains(DISK_FULL)) => finding.fix(
+            FixCall::new("free-disk-space")
+                .with("kernel", release)
+                .with("module", module),
+        ),
         _ => finding
-            .fix(FixCall::new("read-build-log").with("name", log.path.as_str()))
-            .fix(FixCall::new("newer-driver-or-older-kernel").with("kernel", release)),
+            .fix(FixCall::new("read-build-log").with("file", log.path.as_str()))
+            .fix(newer_driver(module, release)),
     };
     with_last_resort(finding, module).into()
+}
+
+fn newer_driver(module: &str, release: &str) -> FixCall {
+    FixCall::new("newer-driver-or-older-kernel")
+        .with("kernel", release)
+        .with("module", module)
+}
+
+fn compiler_fix(module: &str, release: &str) -> FixCall {
+    FixCall::new("install-kernel-compiler")
+        .with("kernel", release)
+        .with("module", module)
 }
 
 /// AMD's driver comes with the kernel, too.

@@ -5,6 +5,7 @@ use crate::check::Check;
 pub mod amdgpu_driver_not_bound;
 pub mod amdgpu_firmware_missing;
 pub mod amdgpu_init_failed;
+pub mod cuda_compat_misused;
 pub mod gpu_device_permission_denied;
 pub mod gpu_driver_blacklisted;
 pub mod gpu_fell_off_bus;
@@ -23,6 +24,7 @@ pub mod nouveau_bound;
 pub mod nvidia_device_nodes_missing;
 pub mod nvidia_driver_library_mismatch;
 pub mod nvidia_driver_not_installed;
+pub mod nvidia_driver_too_old_for_gpu;
 pub mod nvidia_fabric_manager_not_ready;
 pub mod nvidia_gpu_needs_legacy_driver;
 pub mod nvidia_gpu_needs_open_module;
@@ -47,6 +49,7 @@ pub const ALL: &[Check] = &[
     amdgpu_driver_not_bound::CHECK,
     amdgpu_firmware_missing::CHECK,
     amdgpu_init_failed::CHECK,
+    cuda_compat_misused::CHECK,
     gpu_device_permission_denied::CHECK,
     gpu_driver_blacklisted::CHECK,
     gpu_fell_off_bus::CHECK,
@@ -65,6 +68,7 @@ pub const ALL: &[Check] = &[
     nvidia_device_nodes_missing::CHECK,
     nvidia_driver_library_mismatch::CHECK,
     nvidia_driver_not_installed::CHECK,
+    nvidia_driver_too_old_for_gpu::CHECK,
     nvidia_fabric_manager_not_ready::CHECK,
     nvidia_gpu_needs_legacy_driver::CHECK,
     nvidia_gpu_needs_open_module::CHECK,

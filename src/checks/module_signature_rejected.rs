@@ -5,7 +5,7 @@ use crate::facts::Seen;
 use crate::facts::kernel::Security;
 use crate::facts::module_files::ModuleFile;
 use crate::finding::{Evidence, Finding};
-use crate::fix::FixCall;
+use crate::fix::{self, FixCall, Ground};
 use crate::tables::Tables;
 use crate::view::log::{Event, Kind};
 use crate::view::{BuildGround, Loaded, Stack, View};
@@ -49,6 +49,18 @@ const OWN_KEYS: &[&str] = &[
     "SUSE Linux Enterprise",
     "openSUSE",
 ];
+
+/// Parts of the names of keys that akmods, dkms and Ubuntu's and Debian's tools make, to be enrolled through shim.
+const KEYS_TO_ENROL: &[&str] = &[
+    "DKMS module signing key",
+    "Secure Boot Module Signature key",
+    "akmods",
+];
+
+/// Where dkms, Ubuntu's and Debian's tools and akmods keep the key with which they sign.
+const KEY_OF_DKMS: &str = "/var/lib/dkms/mok.pub";
+const KEY_OF_SHIM_SIGNED: &str = "/var/lib/shim-signed/mok/MOK.der";
+const KEY_OF_AKMODS: &str = "/etc/pki/akmods/certs/public_key.der";
 
 fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     let ground = view.build_ground(stack);
@@ -150,7 +162,10 @@ fn of_module(module: &str, view: &View) -> Verdict {
         security: &security,
         enforced: &enforced,
     };
-    if let Some((event, reason, named)) = refusal(module, signed, view) {
+    let refusal = refusal(module, signed, view)
+        // A line without a name is about another module, where the kernel trusts the key of this one.
+        .filter(|(_, _, named)| *named || case.trusted_signer().is_none());
+    if let Some((event, reason, named)) = refusal {
         let mut finding = case
             .found(reason, view)
             .saw(view.log_source(), event.says());
@@ -199,6 +214,7 @@ fn refusal<'v>(
             Some(_) => {}
             None => {
                 let fits = match signed {
+                    // `lockdown` is the kernel's word for a key that it does not know, too (kernel/module/signing.c).
                     Some(true) => why != "unsigned module",
                     Some(false) => matches!(why, "unsigned module" | "lockdown"),
                     None => true,
@@ -222,32 +238,53 @@ struct Case<'v> {
 }
 
 impl Case<'_> {
+    fn signer(&self) -> Option<&str> {
+        self.file.info.got()?.signer.as_deref()
+    }
+
+    /// Who signed the file, where that is a key that the kernel trusts by itself.
+    fn trusted_signer(&self) -> Option<&str> {
+        let signer = self.signer().filter(|_| self.signed == Some(true))?;
+        let is_own = OWN_KEYS.iter().any(|key| signer.starts_with(key));
+        is_own.then_some(signer)
+    }
+
+    /// Other keys of the owner may stand in the firmware's own list, which some kernels trust as well.
+    fn is_signed_with_a_key_to_enrol(&self) -> bool {
+        self.signer()
+            .is_some_and(|signer| KEYS_TO_ENROL.iter().any(|part| signer.contains(part)))
+    }
+
     /// The kernel takes signed modules only, and no line of the log tells of a refusal.
     fn by_files(&self, in_own_folder: bool, view: &View, would_tell: String) -> Verdict {
         let path = &self.file.path;
         let secure_boot = self.security.secure_boot == Seen::Got(true);
-        let signer = self.file.info.got().and_then(|info| info.signer.as_deref());
-        match (self.signed, signer) {
-            (Some(false), _) => self.found("unsigned module", view).into(),
-            (Some(true), Some(signer)) if OWN_KEYS.iter().any(|key| signer.starts_with(key)) => {
-                Verdict::fine(format!("{path} is signed by {signer}"))
-            }
-            // Nobody can have enrolled the key, unless it stands in the firmware's own list.
-            (Some(true), _) if secure_boot && self.security.shim == Seen::Got(false) => self
-                .found("module with unavailable key", view)
-                .likely()
-                .into(),
-            (Some(true), _) if view.log_tells().got().is_some() => Verdict::fine(format!(
+        if let Some(signer) = self.trusted_signer() {
+            return Verdict::fine(format!("{path} is signed by {signer}"));
+        }
+        match self.signed {
+            Some(false) => self.found("unsigned module", view).into(),
+            Some(true) if view.log_tells().got().is_some() => Verdict::fine(format!(
                 "{path} is signed, and the kernel log has no refusal"
             )),
-            (Some(true), _) => Verdict::cannot_tell(
+            // Without shim nobody can have enrolled it.
+            Some(true)
+                if secure_boot
+                    && self.security.shim == Seen::Got(false)
+                    && self.is_signed_with_a_key_to_enrol() =>
+            {
+                self.found("module with unavailable key", view)
+                    .likely()
+                    .into()
+            }
+            Some(true) => Verdict::cannot_tell(
                 format!(
                     "{path} is signed by {}; whether the kernel trusts that key is not known",
-                    signer.unwrap_or("a key without a name")
+                    self.signer().unwrap_or("a key without a name")
                 ),
                 would_tell,
             ),
-            (None, _) => match &self.file.info {
+            None => match &self.file.info {
                 // It names nobody who signed it, and was not made by whoever made the kernel.
                 Seen::Got(_) if secure_boot && !in_own_folder => {
                     self.found("", view).likely().into()
@@ -322,8 +359,8 @@ impl Case<'_> {
     }
 
     fn fixes(&self, cause: Option<&str>, view: &View, finding: Finding) -> Finding {
-        let sign = || FixCall::new("sign-kernel-module").with("name", self.module);
-        let enrol = || FixCall::new("enrol-module-key");
+        let sign = || FixCall::new("sign-kernel-module").with("module", self.module);
+        let enrol = || self.enrol(view);
         let mut finding = match cause {
             Some("unsigned") => finding.fix(sign()).fix(enrol()),
             Some("no-mok") => finding.fix(FixCall::new("start-through-shim")),
@@ -350,9 +387,38 @@ impl Case<'_> {
         finding.fix(FixCall::new("turn-secure-boot-off"))
     }
 
+    /// The key of whoever signed the module is to be enrolled; of a module without a signature that of what builds it here.
+    fn enrol(&self, view: &View) -> FixCall {
+        let signer = self.signer().unwrap_or_default();
+        let builder = view.builder_of(self.module);
+        let file = match &builder {
+            _ if signer.contains("DKMS module signing key") => Some(KEY_OF_DKMS),
+            _ if signer.contains("Secure Boot Module Signature key") => Some(KEY_OF_SHIM_SIGNED),
+            _ if signer.contains("akmods") => Some(KEY_OF_AKMODS),
+            Seen::Got(builder) if signer.is_empty() && builder.source.contains("akmods") => {
+                Some(KEY_OF_AKMODS)
+            }
+            // On Ubuntu dkms takes the key of shim-signed, elsewhere its own.
+            Seen::Got(_) if signer.is_empty() => {
+                let families = fix::families(view.facts.os_release.got(), Ground::Machine);
+                let is_ubuntu = families.iter().any(|family| family == "ubuntu");
+                Some(if is_ubuntu {
+                    KEY_OF_SHIM_SIGNED
+                } else {
+                    KEY_OF_DKMS
+                })
+            }
+            _ => None,
+        };
+        match file {
+            Some(file) => FixCall::new("enrol-signing-key").with("file", file),
+            None => FixCall::new("enrol-module-key"),
+        }
+        .with("module", self.module)
+    }
+
     fn signature(&self) -> String {
-        let signer = self.file.info.got().and_then(|info| info.signer.as_deref());
-        match (self.signed, signer) {
+        match (self.signed, self.signer()) {
             (Some(false), _) => "is there, and is not signed".to_owned(),
             (_, Some(signer)) => format!("is there, signed by {signer}"),
             (Some(true), None) => "is there, signed".to_owned(),

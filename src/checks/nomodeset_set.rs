@@ -26,8 +26,11 @@ crate::check! {
 const COMMAND_LINE: &str = "/proc/cmdline";
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
-    // Held for a virtual machine, gone from the bus, lent by Windows, or of a maker whose drivers are not meant.
-    if view.wsl().is_some() || !gpu.is_on_bus() || gpu.is_set_aside() || gpu.vendor == Vendor::Other
+    // Held or kept for a virtual machine, gone from the bus, lent by Windows, or of a maker whose drivers are not meant.
+    if view.wsl().is_some()
+        || !gpu.is_on_bus()
+        || view.is_reserved(gpu)
+        || gpu.vendor == Vendor::Other
     {
         return Verdict::NotHere;
     }

@@ -87,11 +87,10 @@ fn fixes(gpu: &Gpu, view: &View, tables: &Tables) -> Vec<FixCall> {
     if view.nvidia_driver_installed().got().is_none() {
         return view.nvidia_install_fixes(&[gpu], tables);
     }
-    let fix = match view.kernel_release() {
+    match view.kernel_release() {
         Seen::Got(release) if view.module_files("nvidia").is_absent() => {
-            FixCall::new("build-nvidia-module-for-kernel").with("kernel", release)
+            view.nvidia_module_fixes(release, &[gpu], tables)
         }
-        _ => FixCall::new("blacklist-nouveau"),
-    };
-    vec![view.driver_fix(fix)]
+        _ => vec![view.driver_fix(FixCall::new("blacklist-nouveau"))],
+    }
 }

@@ -130,6 +130,10 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
             None => FixCall::new("install-nvidia-modprobe"),
         }),
     };
+    // Neither nvidia-modprobe nor the daemon, which calls its code, makes nodes where the driver is told not to.
+    if cause == "created-by-admin" {
+        return finding.into();
+    }
     if nvidia_modprobe(view).is_some() {
         finding = finding.fix(FixCall::new("create-nvidia-nodes"));
     }

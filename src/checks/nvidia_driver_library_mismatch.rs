@@ -8,7 +8,7 @@ use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::version::Version;
 use crate::view::log::Kind;
-use crate::view::{Loaded, Stack, View};
+use crate::view::{Stack, View};
 
 crate::check! {
     /// NVIDIA's libraries on the disk are of another version than the kernel module that is loaded.
@@ -50,13 +50,9 @@ enum Compared<'v> {
 }
 
 fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
-    // Under WSL there is no module; the library of a Tegra board bears the number of its interface. In a container the
-    // libraries are the engine's business.
-    if view.wsl().is_some()
-        || view.is_tegra()
-        || view.in_container()
-        || matches!(view.loaded("nvidia"), Loaded::No(_))
-    {
+    // The library of a Tegra board bears the number of its interface. A driver from a container brings its own libraries along;
+    // those of the system are left over.
+    if !view.has_own_nvidia_driver() || view.driver_container().is_some() {
         return Verdict::NotHere;
     }
     let nvml_refuses = view.facts.nvml.says("LIB_RM_VERSION_MISMATCH");
@@ -138,6 +134,8 @@ fn compare<'v>(name: &str, loaded: &'v str, view: &'v View) -> Compared<'v> {
 const WHY: &str =
     "Every program that asks for CUDA or NVML from now on is refused; those that run may go on";
 
+const WHY_CUDA: &str = "Every program that asks for CUDA from now on is refused, although NVML and nvidia-smi answer; those that run may go on";
+
 /// NVML compared the versions itself.
 fn refused(view: &View) -> Finding {
     log_evidence(
@@ -177,7 +175,12 @@ fn found(
         finding = finding.saw("nvmlInit_v2()", "LIB_RM_VERSION_MISMATCH");
     }
     finding = log_evidence(finding, view);
-    cause(finding, loaded, version, view).why(WHY).into()
+    let why = match &view.facts.nvml {
+        // It compares the versions, too, and found them to fit.
+        Seen::Got(_) => WHY_CUDA,
+        _ => WHY,
+    };
+    cause(finding, loaded, version, view).why(why).into()
 }
 
 /// What the next boot would load decides whether it mends anything.

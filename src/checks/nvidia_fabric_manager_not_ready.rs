@@ -7,7 +7,7 @@ use crate::facts::services::Unit;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::{Loaded, Stack, View, is_set_aside};
+use crate::view::{Stack, View};
 
 crate::check! {
     /// This system has NVSwitches, and the fabric manager that sets them up is missing, does not run, or is of another version
@@ -33,21 +33,13 @@ const WOULD_TELL: &str =
 const WHY: &str =
     "Until it runs CUDA refuses every program with 802, although nvidia-smi shows all GPUs";
 
-/// Device ids of NVSwitches: of HGX-2, HGX A100, HGX H100 and H200 (pci.ids; Fabric Manager User Guide). Those of newer boards
-/// are on no bus of the host.
-const SWITCHES: [u16; 3] = [0x1ac2, 0x1af1, 0x22a3];
-
 fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
-    // Where the driver does not run there is nothing to set up yet, and a container is the host's business.
-    if view.wsl().is_some()
-        || view.is_tegra()
-        || view.in_container()
-        || matches!(view.loaded("nvidia"), Loaded::No(_))
-    {
+    // Where the driver does not run there is nothing to set up yet.
+    if !view.has_own_nvidia_driver() {
         return Verdict::NotHere;
     }
     let fabric = fabric(view);
-    let shows = match (switch(view), &fabric) {
+    let shows = match (view.nvswitches().next(), &fabric) {
         (Some(address), _) => (
             format!("/sys/bus/pci/devices/{address}"),
             "an NVSwitch".to_owned(),
@@ -110,28 +102,6 @@ fn fabric(view: &View) -> Fabric {
         }
         None => Fabric::Unknown,
     }
-}
-
-/// The address of an NVSwitch that belongs to this system.
-fn switch<'v>(view: &'v View) -> Option<&'v str> {
-    let mut functions = view.facts.pci.items();
-    let found = functions.find(|(_, function)| {
-        let is_switch = function.vendor.got() == Some(&0x10de)
-            && function
-                .class
-                .got()
-                .is_some_and(|class| class >> 8 == 0x0680)
-            && function
-                .device
-                .got()
-                .is_some_and(|device| SWITCHES.contains(device));
-        let given_away = function
-            .driver
-            .got()
-            .is_some_and(|driver| is_set_aside(driver));
-        is_switch && !given_away
-    });
-    found.map(|(address, _)| address.as_str())
 }
 
 fn bus_is_whole(view: &View) -> bool {
@@ -204,7 +174,10 @@ fn judge((source, says): (String, String), fabric: &Fabric, view: &View) -> Verd
     }
     let fits = loaded.is_some() && packages.got().is_some();
     match (unit, &packages) {
-        (Some(unit), _) => of_unit(unit, fits, begin, view),
+        (Some(unit), _) => {
+            let waits = matches!(fabric, Fabric::Waits(..));
+            of_unit(unit, fits, waits, begin)
+        }
         (None, Seen::Absent) if units.is_some_and(Seen::is_absent) => missing(begin, view),
         (None, _) => {
             let of_unit = units.map(|unit| unit.as_ref().map(|_| ()).why());
@@ -220,8 +193,8 @@ fn judge((source, says): (String, String), fabric: &Fabric, view: &View) -> Verd
     }
 }
 
-/// `fits`: its package was found to be of the driver's version.
-fn of_unit(unit: &Unit, fits: bool, begin: impl Fn(&str) -> Finding, view: &View) -> Verdict {
+/// `fits`: its package was found to be of the driver's version. `waits`: NVML says that the fabric is not set up.
+fn of_unit(unit: &Unit, fits: bool, waits: bool, begin: impl Fn(&str) -> Finding) -> Verdict {
     let stopped = || {
         let finding = begin("the fabric manager does not run").cause("stopped");
         let finding = match (&unit.enabled_by, unit.masked) {
@@ -231,7 +204,6 @@ fn of_unit(unit: &Unit, fits: bool, begin: impl Fn(&str) -> Finding, view: &View
         };
         finding.why(WHY).fix(FixCall::new("start-fabric-manager"))
     };
-    let waits = matches!(fabric(view), Fabric::Waits(..));
     match &unit.running {
         // Right after the start the fabric is still being trained.
         Seen::Got(group) if waits => Verdict::cannot_tell(

@@ -6,7 +6,7 @@ use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::log::Kind;
-use crate::view::{FitGround, Gpu, Takes, View};
+use crate::view::{FitGround, Gpu, Takes, View, is_of_module};
 
 crate::check! {
     /// NVIDIA's driver is of a branch that no longer takes this GPU.
@@ -74,10 +74,6 @@ fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
     }
 }
 
-fn is_of_module(source: &str) -> bool {
-    source.starts_with("/sys/") || source.starts_with("/proc/") || source.contains(".ko")
-}
-
 fn with_version(finding: Finding, view: &View) -> Finding {
     match view.nvidia_driver_version() {
         Some((version, source)) => finding.saw(source, format!("version {version}")),
@@ -117,5 +113,10 @@ fn found(gpu: &Gpu, last: Option<u64>, view: &View, tables: &Tables) -> Finding 
         _ => vec![view.driver_fix(FixCall::new("install-nvidia-driver-proprietary"))],
     };
     finding.fixes = fixes;
+    if view.nvidia_driver_serves_others(gpu, last) {
+        return finding.severity(Severity::Note).why(
+            "The driver ignores a GPU that its branch has dropped; a branch that takes it would not serve the other GPUs, which this one drives",
+        );
+    }
     finding
 }

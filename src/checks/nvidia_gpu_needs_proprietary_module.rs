@@ -1,12 +1,11 @@
 //! The open kernel module of NVIDIA meets a GPU that only the proprietary one drives.
 
 use crate::check::Verdict;
-use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::log::Kind;
-use crate::view::{FitGround, Gpu, Takes, View};
+use crate::view::{Flavour, Gpu, Takes, View};
 
 crate::check! {
     /// NVIDIA's open kernel module is installed, and this GPU needs the proprietary one.
@@ -23,70 +22,43 @@ crate::check! {
     "nvidia-gpu-needs-proprietary-module", Driver, Error, each Gpu, run
 }
 
-const WOULD_TELL: &str = "`cat /proc/driver/nvidia/version` and `sudo dmesg | grep NVRM`";
-
 fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
-    match view.nvidia_fit_ground(gpu) {
-        FitGround::Open => {}
-        FitGround::NotHere => return Verdict::NotHere,
-        FitGround::Fine(says) => return Verdict::fine(says),
-        FitGround::Unknown(why) => return Verdict::cannot_tell(why, gpu.lspci()),
-    }
-    let said = view
-        .log_of(gpu)
-        .find(|event| event.kind == Kind::NeedsProprietaryModule);
-    let flavour = view.nvidia_is_open();
-    if let Some(event) = said {
-        let mut finding = found(gpu, view, tables).saw(view.log_source(), event.says());
-        if let Seen::Got((_, evidence)) = flavour {
-            finding = finding.saw(evidence.source, evidence.says);
-        }
-        return finding.into();
-    }
     // The open module takes what every later branch takes, too: GPUs with a GSP.
-    let has_gsp = gpu
+    let last_branch = gpu
         .target
         .as_deref()
         .and_then(|target| tables.last_nvidia_branch(target))
-        .map(|row| row.branch.is_none());
-    match (flavour, has_gsp) {
-        (Seen::Absent, _) => Verdict::NotHere,
-        (Seen::Got((false, evidence)), _) => Verdict::fine(format!(
-            "it is the proprietary module: {} {}",
-            evidence.source, evidence.says
-        )),
-        (_, Some(true)) => Verdict::fine("the open module drives GPUs of this architecture"),
-        (Seen::Got((true, evidence)), Some(false)) => {
-            let dropped = view.nvidia_driver_version().is_some_and(|(version, _)| {
-                matches!(view.nvidia_driver_takes(gpu, version, tables), Takes::No(_))
-            });
-            // No flavour of such a branch takes it.
-            if dropped {
-                return Verdict::NotHere;
+        .map(|row| row.branch);
+    let needs_it = last_branch.map(|branch| branch.is_some());
+    let dropped = || {
+        view.nvidia_driver_version().is_some_and(|(version, _)| {
+            matches!(view.nvidia_driver_takes(gpu, version, tables), Takes::No(_))
+        })
+    };
+    match view.nvidia_flavour(gpu, false, needs_it, &Kind::NeedsProprietaryModule) {
+        Flavour::NotHere => Verdict::NotHere,
+        Flavour::Fits(says) => Verdict::fine(says),
+        Flavour::Unknown(why, would_tell) => Verdict::cannot_tell(why, would_tell),
+        // No flavour of such a branch takes it.
+        Flavour::Wrong { said: false, .. } if dropped() => Verdict::NotHere,
+        Flavour::Wrong { seen, said } => {
+            let finding = seen
+                .into_iter()
+                .fold(found(gpu, view, tables), |finding, evidence| {
+                    finding.saw(evidence.source, evidence.says)
+                });
+            if view.nvidia_driver_serves_others(gpu, last_branch.flatten()) {
+                return finding
+                    .severity(Severity::Note)
+                    .why("The open module needs a processor on the GPU that came with Turing; the proprietary module would not serve the other GPUs, which the open one drives")
+                    .into();
             }
-            let mut finding = found(gpu, view, tables).saw(evidence.source, evidence.says);
-            if let (Some(architecture), Some(address)) = (&gpu.architecture, &gpu.pci) {
-                finding = finding.saw(
-                    format!("/sys/bus/pci/devices/{address}/device"),
-                    format!("a GPU of the architecture {architecture}, without a GSP"),
-                );
+            if said || gpu.target_may_accuse {
+                finding.into()
+            } else {
+                finding.likely().severity(Severity::Note).into()
             }
-            if !gpu.target_may_accuse {
-                finding = finding.likely().severity(Severity::Note);
-            }
-            finding.into()
         }
-        (Seen::Got((true, _)), None) => Verdict::cannot_tell(
-            "the module is the open one, and the architecture of this GPU is not known",
-            WOULD_TELL,
-        ),
-        (other, _) => Verdict::cannot_tell(
-            format!(
-                "which flavour of NVIDIA's module this is: {}",
-                other.map(|_| ()).why()
-            ),
-            WOULD_TELL,
-        ),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::log::{Event, Kind};
-use crate::view::{Gpu, Vendor, View};
+use crate::view::{Gpu, View};
 
 crate::check! {
     /// NVIDIA's driver holds the GPU and could not bring it up.
@@ -18,7 +18,7 @@ crate::check! {
     /// The driver brings a GPU up when it is opened first, and writes `RmInitAdapter failed!` with three codes where that
     /// goes wrong: the stage, the status, a source line. The firmware of the GPU did not start (cause `gsp`), the VBIOS was
     /// refused (`vbios`), a virtual machine was given a GPU without a clean reset or without room for its memory (`passthrough`),
-    /// or something else. Where its reason is known (no firmware file, the wrong flavour of the module, no address space), this
+    /// the open module of a branch up to 535 wants an option for GPUs of desktops, or something else. Where its reason is known (no firmware file, the wrong flavour of the module, no address space), this
     /// finding hangs under it. The first failure since the module was loaded counts: later ones follow from it.
     ///
     /// ## How to confirm
@@ -29,7 +29,7 @@ crate::check! {
 const WOULD_TELL: &str = "`sudo dmesg | grep NVRM` and `nvidia-smi`";
 
 /// What the driver was doing, by the first of the three codes (open-gpu-kernel-modules
-/// src/nvidia/arch/nvalloc/unix/src/osinit.c, rm_init_status).
+/// src/nvidia/arch/nvalloc/unix/src/osinit.c, rm_init_status). Left out is what means one thing in one branch and another in the next.
 const STAGES: &[(&str, &str)] = &[
     ("0x10", "reaching its registers"),
     ("0x11", "looking at the system around it"),
@@ -39,18 +39,18 @@ const STAGES: &[(&str, &str)] = &[
     ("0x23", "preparing its parts"),
     ("0x24", "setting up its parts"),
     ("0x25", "starting its parts"),
-    ("0x26", "setting up its access to memory"),
     ("0x30", "running its VBIOS"),
     ("0x31", "running its VBIOS"),
     ("0x32", "running its VBIOS"),
     ("0x60", "choosing its firmware"),
     ("0x61", "reading its firmware file"),
-    ("0x62", "starting its firmware"),
+    ("0x62", "checking or starting its firmware"),
     ("0x63", "starting its firmware"),
 ];
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
-    if view.wsl().is_some() || view.is_tegra() || !gpu.is_on_bus() {
+    // One that was not given to this container is nothing to its programs, and NVML does not list it.
+    if view.wsl().is_some() || view.is_tegra() || !gpu.is_on_bus() || gpu.passed_in == Some(false) {
         return Verdict::NotHere;
     }
     match &gpu.driver {
@@ -68,12 +68,17 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     }
     let Some((first, code)) = first_failure(gpu, view) else {
         return match view.log_tells() {
+            // A GPU that works would be listed; what keeps this one from it stands in no line that is known.
+            Seen::Got(()) if view.facts.nvml.got().is_some() => Verdict::cannot_tell(
+                "NVML does not list this GPU, and the kernel log has no failure since the driver was loaded",
+                WOULD_TELL,
+            ),
             Seen::Got(()) => {
                 Verdict::fine("the kernel log has no failure since the driver was loaded")
             }
             unknown => Verdict::cannot_tell(
                 format!(
-                    "NVML does not reach it ({}), and the kernel log does not say why: {}",
+                    "NVML: {}; the kernel log, which says why: {}",
                     nvml_words(view),
                     unknown.why()
                 ),
@@ -81,7 +86,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
             ),
         };
     };
-    let unread = unread_uuid(gpu, view);
+    let unread = view.unread_uuid(gpu);
     let finding = found(gpu, first, code, view);
     let finding = match &view.facts.nvml {
         Seen::Got(_) => finding.saw(
@@ -92,7 +97,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         _ if unread.is_none() => {
             return Verdict::cannot_tell(
                 format!(
-                    "the kernel log has `{}`; whether that was the last word NVML would tell: {}",
+                    "the kernel log has `{}`; NVML, which tells whether the GPU came up since: {}",
                     first.says(),
                     nvml_words(view)
                 ),
@@ -102,7 +107,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         _ => finding.likely(),
     };
     match unread {
-        Some((path, uuid)) => finding.saw(path, format!("GPU UUID: {uuid}")),
+        Some(evidence) => finding.saw(evidence.source, evidence.says),
         None => finding,
     }
     .into()
@@ -117,24 +122,10 @@ fn nvml_words(view: &View) -> String {
 
 /// The first failure of a GPU since the module was loaded, with its codes. Old drivers do not name the GPU.
 fn first_failure<'v>(gpu: &'v Gpu, view: &'v View) -> Option<(&'v Event<'v>, &'v str)> {
-    let alone = view
-        .gpus
-        .iter()
-        .filter(|other| other.vendor == Vendor::Nvidia)
-        .count()
-        == 1;
-    let of_gpu = |event: &&Event| {
-        event.current
-            && (gpu.pci.as_ref().is_some_and(|address| event.names(address))
-                || (alone && event.addresses.is_empty()))
-    };
-    view.log_events
-        .iter()
-        .filter(of_gpu)
-        .find_map(|event| match &event.kind {
-            Kind::InitFailed { code } => Some((event, code.as_str())),
-            _ => None,
-        })
+    view.log_near(gpu).find_map(|event| match &event.kind {
+        Kind::InitFailed { code } => Some((event, code.as_str())),
+        _ => None,
+    })
 }
 
 /// What the firmware of a GPU did between the last failure before this one and it; such lines name no GPU.
@@ -153,24 +144,40 @@ fn firmware_before<'v>(first: &Event, view: &'v View) -> Option<&'v Event<'v>> {
     firmware
 }
 
-/// A UUID of question marks: the driver never reached the GPU. A GPU that nobody opened has it too.
-fn unread_uuid<'v>(gpu: &Gpu, view: &'v View) -> Option<(String, &'v str)> {
-    let address = gpu.pci.as_deref()?;
-    let proc = view.facts.nvidia_proc.got()?;
-    let information = proc.gpus.entry(address).into_got()?.information.got()?;
-    let uuid = information.get("GPU UUID")?;
-    uuid.contains("????").then(|| {
-        let path = format!("/proc/driver/nvidia/gpus/{address}/information");
-        (path, uuid.as_str())
-    })
+/// The open module said right before this failure that it wants an option for such a GPU; such lines name none.
+fn option_before<'v>(first: &Event, view: &'v View) -> Option<&'v Event<'v>> {
+    let before = view
+        .log_events
+        .iter()
+        .take_while(|event| !std::ptr::eq(event.line, first.line))
+        .filter(|event| event.current);
+    let relevant = |event: &&Event| {
+        matches!(
+            event.kind,
+            Kind::OpenModuleWantsOption | Kind::InitFailed { .. }
+        )
+    };
+    before
+        .filter(relevant)
+        .last()
+        .filter(|event| event.kind == Kind::OpenModuleWantsOption)
 }
 
 fn found(gpu: &Gpu, first: &Event, code: &str, view: &View) -> Finding {
+    if let Some(event) = option_before(first, view) {
+        return Finding::new("NVIDIA's open kernel module of this branch takes this GPU only with an option")
+            .cause("other")
+            .saw(gpu.driver_source.as_str(), "bound to nvidia")
+            .saw(view.log_source(), event.says())
+            .saw(view.log_source(), first.says())
+            .why("Up to branch 535 the open module was meant for GPUs of data centres, and left others alone unless told otherwise")
+            .fix(view.driver_fix(FixCall::new("open-module-for-all-gpus")));
+    }
     let stage = code.split(':').next().unwrap_or_default();
     let doing = STAGES.iter().find(|(known, _)| *known == stage);
     let title = match doing {
         Some((_, doing)) => {
-            format!("the driver holds this GPU and could not bring it up: it failed {doing}")
+            format!("the driver holds this GPU and could not bring it up: {doing} failed")
         }
         None => "the driver holds this GPU and could not bring it up".to_owned(),
     };
@@ -209,6 +216,7 @@ fn found(gpu: &Gpu, first: &Event, code: &str, view: &View) -> Finding {
             };
             finding
                 .saw(source, format!("this is a virtual machine: {machine}"))
+                .fix(FixCall::new("redeploy-instance"))
                 .fix(FixCall::new("passthrough-host-setup"))
         }
         "vbios" => finding

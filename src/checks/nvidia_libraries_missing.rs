@@ -37,12 +37,9 @@ const OWN_PLACES: [&str; 5] = [
 ];
 
 fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
-    // Under WSL Windows lends them, in a container the engine. The host of virtual GPUs has no CUDA of its own.
-    if view.wsl().is_some()
-        || view.is_tegra()
-        || view.in_container()
+    // The host of virtual GPUs has no CUDA of its own.
+    if !view.has_own_nvidia_driver()
         || view.driver_container().is_some()
-        || matches!(view.loaded("nvidia"), Loaded::No(_))
         || matches!(view.loaded("nvidia_vgpu_vfio"), Loaded::Yes(_))
     {
         return Verdict::NotHere;
@@ -87,6 +84,12 @@ fn not_known(view: &View) -> Option<String> {
     // The driver may come from a container of its own.
     if view.facts.mounts.is_unknown() {
         return Some(format!("/proc/self/mountinfo: {}", view.facts.mounts.why()));
+    }
+    if view.facts.os_release.is_unknown() {
+        return Some(format!(
+            "where this distribution keeps them: /etc/os-release: {}",
+            view.facts.os_release.why()
+        ));
     }
     let id = view
         .facts
@@ -134,7 +137,7 @@ fn found(missing: &'static str, nvml_too: bool, view: &View) -> Verdict {
     if let Some(severity) = severity {
         finding = finding.severity(severity);
     }
-    let mut fix = FixCall::new("install-nvidia-compute-libraries");
+    let mut fix = FixCall::new("install-nvidia-compute-libraries").with("file", missing);
     let version = view.nvidia_loaded_version().into_got();
     if let Some((branch, _)) = version.and_then(|(version, _)| version.split_once('.')) {
         fix = fix.with("branch", branch);

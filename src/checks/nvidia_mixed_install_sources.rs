@@ -56,12 +56,7 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
     {
         return Verdict::NotHere;
     }
-    let installed = match view
-        .facts
-        .packages
-        .as_ref()
-        .and_then(|packages| packages.installed.as_ref())
-    {
+    let installed = match view.packages() {
         Seen::Got(installed) => installed,
         // No package manager that is known here: then nothing of it can be mixed.
         Seen::Absent => return Verdict::NotHere,
@@ -83,7 +78,23 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
     }
     let installer = installer(view);
     if sources.len() > 1 {
-        return two_sources(&sources, view);
+        let mut packages = sources.values().flatten();
+        // A transitional package may have the version of the branch in its name, so where what it says of itself was not
+        // recorded, only a driver that does not fit shows that there are two.
+        let is_clear = |(name, package): &(&str, &Package)| {
+            package.transitional.is_some() || !OF_BRANCH.iter().any(|start| name.starts_with(start))
+        };
+        let all_clear = packages.all(is_clear);
+        if !all_clear && works_now(view) {
+            return Verdict::cannot_tell(
+                format!(
+                    "there are packages of {}; whether some of them hold nothing and only lead to another was not recorded",
+                    list(&sources)
+                ),
+                WOULD_TELL,
+            );
+        }
+        return two_sources(&sources, all_clear, view);
     }
     match (sources.iter().next(), installer) {
         (Some((source, packages)), Some(program)) => {
@@ -104,9 +115,10 @@ fn source(name: &str, package: &Package) -> Option<String> {
     }
     if let Some(rest) = OF_BRANCH.iter().find_map(|start| name.strip_prefix(start)) {
         let (branch, flavour) = rest.split_once('-').unwrap_or((rest, ""));
-        // A package that leads to a newer branch has the version of that one.
+        // A package that only leads to a newer branch says so, and mostly has the version of that one.
         let own = package.upstream().split('.').next() == Some(branch);
-        return own.then(|| match flavour.starts_with("server") {
+        let is_own = own && package.transitional != Some(true);
+        return is_own.then(|| match flavour.starts_with("server") {
             true => format!("branch {branch}-server"),
             false => format!("branch {branch}"),
         });
@@ -153,12 +165,23 @@ fn works_now(view: &View) -> bool {
         && (version("libnvidia-ml.so.1") == Some(loaded) || view.facts.nvml.got().is_some())
 }
 
-fn two_sources(sources: &BTreeMap<String, Vec<(&str, &Package)>>, view: &View) -> Verdict {
+fn list(sources: &BTreeMap<String, Vec<(&str, &Package)>>) -> String {
     let names: Vec<&str> = sources.keys().map(String::as_str).collect();
+    names.join("; ")
+}
+
+fn two_sources(
+    sources: &BTreeMap<String, Vec<(&str, &Package)>>,
+    certain: bool,
+    view: &View,
+) -> Verdict {
     let mut finding = Finding::new(format!(
         "the driver's libraries are installed from several sources: {}",
-        names.join("; ")
+        list(sources)
     ));
+    if !certain {
+        finding = finding.likely();
+    }
     for packages in sources.values() {
         finding = package_evidence(finding, packages, view);
     }

@@ -6,7 +6,7 @@ use crate::facts::module_files::ModuleFile;
 use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::{DriverGround, GpusToDrive, Loaded, RELEASE_FILE, Stack, View};
+use crate::view::{DriverGround, Gpu, GpusToDrive, Loaded, RELEASE_FILE, Stack, View};
 
 crate::check! {
     /// NVIDIA's driver is installed, but not with a kernel module that the running kernel can load.
@@ -28,7 +28,7 @@ crate::check! {
 
 const WOULD_TELL: &str = "`find /lib/modules/$(uname -r) -name 'nvidia.ko*'`";
 
-fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
+fn run(stack: Stack, view: &View, tables: &Tables) -> Verdict {
     if view.wsl().is_some() || view.is_tegra() {
         return Verdict::NotHere;
     }
@@ -42,9 +42,11 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
             evidence.source, evidence.says
         ));
     }
-    if let GpusToDrive::Unknown(why) = gpus {
-        return Verdict::cannot_tell(why, "`lspci -nn -d 10de:`");
-    }
+    let gpus = match gpus {
+        GpusToDrive::These(gpus) => gpus,
+        GpusToDrive::None => return Verdict::NotHere,
+        GpusToDrive::Unknown(why) => return Verdict::cannot_tell(why, "`lspci -nn -d 10de:`"),
+    };
     match view.driver_ground() {
         DriverGround::Own => {}
         DriverGround::Host => {
@@ -69,8 +71,12 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         }
     };
     match view.module_files("nvidia") {
-        Seen::Got(files) => of_files(files, release, view),
-        Seen::Absent => not_built(release, view),
+        Seen::Got(files) => of_files(files, release, view, |finding| {
+            with_fixes(finding, release, &gpus, view, tables)
+        }),
+        Seen::Absent => not_built(release, view, |finding| {
+            with_fixes(finding, release, &gpus, view, tables)
+        }),
         other => Verdict::cannot_tell(
             format!(
                 "{}: {}",
@@ -82,6 +88,18 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     }
 }
 
+fn with_fixes(
+    finding: Finding,
+    release: &str,
+    gpus: &[&Gpu],
+    view: &View,
+    tables: &Tables,
+) -> Finding {
+    view.nvidia_module_fixes(release, gpus, tables)
+        .into_iter()
+        .fold(finding, Finding::fix)
+}
+
 /// How a file stands to the running kernel.
 enum Fit {
     Fits(&'static str),
@@ -90,7 +108,12 @@ enum Fit {
 }
 
 /// One file that fits is enough.
-fn of_files(files: &[ModuleFile], release: &str, view: &View) -> Verdict {
+fn of_files(
+    files: &[ModuleFile],
+    release: &str,
+    view: &View,
+    with_fixes: impl Fn(Finding) -> Finding,
+) -> Verdict {
     let fits: Vec<(&ModuleFile, Fit)> = files
         .iter()
         .map(|file| (file, fit(file, release, view)))
@@ -122,10 +145,7 @@ fn of_files(files: &[ModuleFile], release: &str, view: &View) -> Verdict {
             }
         }
     }
-    finding
-        .saw(RELEASE_FILE, release)
-        .fix(FixCall::new("build-nvidia-module-for-kernel").with("kernel", release))
-        .into()
+    with_fixes(finding.saw(RELEASE_FILE, release)).into()
 }
 
 fn fit(file: &ModuleFile, release: &str, view: &View) -> Fit {
@@ -188,7 +208,7 @@ fn base(release: &str) -> &str {
     release.split('-').next().unwrap_or(release)
 }
 
-fn not_built(release: &str, view: &View) -> Verdict {
+fn not_built(release: &str, view: &View, with_fixes: impl Fn(Finding) -> Finding) -> Verdict {
     let folder = view.running_kernel_folder();
     let sign = match view.nvidia_driver_installed() {
         Seen::Got(sign) => sign,
@@ -217,7 +237,7 @@ fn not_built(release: &str, view: &View) -> Verdict {
             "no headers, so none could be built",
         );
     }
-    finding = finding.fix(FixCall::new("build-nvidia-module-for-kernel").with("kernel", release));
+    finding = with_fixes(finding);
     if view.other_kernel_with("nvidia").is_some() {
         finding = finding.fix(FixCall::new("boot-other-kernel-or-rebuild").with("kernel", release));
     }

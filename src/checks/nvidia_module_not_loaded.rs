@@ -5,7 +5,7 @@ use crate::facts::Seen;
 use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::{DriverGround, Gpu, Loaded, View};
+use crate::view::{DriverGround, Gpu, Loaded, Takes, View, legacy_branch};
 
 crate::check! {
     /// No kernel driver holds an NVIDIA GPU, and NVIDIA's kernel module is not loaded.
@@ -24,12 +24,15 @@ crate::check! {
     "nvidia-module-not-loaded", Driver, Error, each Gpu, run
 }
 
-fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
+fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
     // Under WSL and on a Tegra board no such module belongs, and a GPU that is gone cannot be held.
     if view.wsl().is_some() || view.is_tegra() || !gpu.is_on_bus() {
         return Verdict::NotHere;
     }
     match &gpu.driver {
+        Seen::Absent if view.is_reserved(gpu) => {
+            return Verdict::fine("set aside for virtual machines");
+        }
         Seen::Absent => {}
         // What it means that another driver holds the GPU, other checks say.
         Seen::Got(driver) => return Verdict::fine(format!("bound to {driver}")),
@@ -65,16 +68,45 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
                 .why("Without a driver CUDA cannot use it; `ls /sys/module/nvidia` tells whether the module is loaded at all");
         }
     }
-    finding.fix(view.driver_fix(fix(view))).into()
+    if let Some(branch) = too_old_for(gpu, view, tables)
+        && let Some(address) = &gpu.pci
+    {
+        let architecture = gpu.architecture.as_deref().unwrap_or("an old one");
+        let branch = branch.to_string();
+        return finding
+            .saw(
+                format!("/sys/bus/pci/devices/{address}/device"),
+                format!("a GPU of the architecture {architecture}: branch {branch} of NVIDIA's driver is the last one for it"),
+            )
+            .fix(view.driver_fix(
+                FixCall::new("install-nvidia-driver-legacy").with("branch", branch),
+            ))
+            .into();
+    }
+    fixes(gpu, view, tables)
+        .into_iter()
+        .fold(finding, Finding::fix)
+        .into()
 }
 
-fn fix(view: &View) -> FixCall {
+/// The last branch for a GPU that current drivers have dropped, unless the driver that is here is known to take it.
+fn too_old_for(gpu: &Gpu, view: &View, tables: &Tables) -> Option<u64> {
+    let branch = legacy_branch(gpu, tables)?;
+    let takes = view
+        .nvidia_driver_version()
+        .map_or(Takes::Unknown, |(version, _)| {
+            view.nvidia_driver_takes(gpu, version, tables)
+        });
+    (takes != Takes::Yes).then_some(branch)
+}
+
+fn fixes(gpu: &Gpu, view: &View, tables: &Tables) -> Vec<FixCall> {
     let release = view.kernel_release();
     let own_folders = view.driver_ground() == DriverGround::Own;
     match (view.module_files("nvidia"), release) {
         (Seen::Absent, Seen::Got(release)) if own_folders => {
-            FixCall::new("build-nvidia-module-for-kernel").with("kernel", release)
+            view.nvidia_module_fixes(release, &[gpu], tables)
         }
-        _ => FixCall::new("load-nvidia-module"),
+        _ => vec![view.driver_fix(FixCall::new("load-nvidia-module"))],
     }
 }

@@ -156,10 +156,21 @@ fn without_module(view: &View, state: &str) -> Verdict {
     let program = view.facts.device_nodes.as_ref();
     let program = program.and_then(|nodes| nodes.nvidia_modprobe.as_ref());
     // The usual command is that very program.
-    let recipe = if program.is_absent() && !view.in_container() {
-        "install-nvidia-modprobe"
+    let fix = if view.in_container() {
+        FixCall::new("create-uvm-node")
+    } else if view.module_files("nvidia_uvm").is_absent()
+        && view.module_files("nvidia").got().is_some()
+    {
+        // What is not on the disk cannot be loaded.
+        let call = FixCall::new("reinstall-nvidia-module");
+        match view.ready_nvidia_module() {
+            Seen::Got(package) => call.with("name", package),
+            _ => call,
+        }
+    } else if program.is_absent() {
+        FixCall::new("install-nvidia-modprobe")
     } else {
-        "create-uvm-node"
+        FixCall::new("create-uvm-node")
     };
     let finding = match proof {
         Some(proof) => finding.saw(proof.source, proof.says),
@@ -174,7 +185,7 @@ fn without_module(view: &View, state: &str) -> Verdict {
     };
     finding
         .why("CUDA allocates memory through this node; nvidia-smi does not need it and works")
-        .fix(FixCall::new(recipe))
+        .fix(fix)
         .into()
 }
 

@@ -36,13 +36,14 @@ const UVM_LOADED: &str = "nvidia-uvm: Loaded the UVM driver";
 
 fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
     // In a container the host sleeps, and only there something can be done. Where the module is not loaded nothing is stale.
-    if view.wsl().is_some()
-        || view.is_tegra()
-        || view.in_container()
-        || matches!(view.loaded("nvidia"), Loaded::No(_))
-        || matches!(view.loaded("nvidia_uvm"), Loaded::No(_))
-    {
+    if !view.has_own_nvidia_driver() || matches!(view.loaded("nvidia_uvm"), Loaded::No(_)) {
         return Verdict::NotHere;
+    }
+    if let Loaded::Unknown(why) = view.loaded("nvidia_uvm") {
+        return Verdict::cannot_tell(
+            format!("whether nvidia_uvm is loaded: {why}"),
+            "`cat /sys/module/nvidia_uvm/initstate`",
+        );
     }
     let (source, says) = match slept(view) {
         Slept::Yes(source, says) => (source, says),
@@ -51,10 +52,10 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
             // Where the memory is kept it does not matter.
             return match keeps(view) {
                 Ok(Some(says)) => Verdict::fine(says),
-                _ if never_sleeps(view) => Verdict::NotHere,
+                _ if sleeps(view).got().is_none() && never_sleeps(view) => Verdict::NotHere,
                 _ => Verdict::cannot_tell(
-                    format!("whether the system has slept: {why}"),
-                    "`cat /sys/power/suspend_stats/success`",
+                    format!("whether the system has slept since nvidia_uvm was loaded: {why}"),
+                    "`cat /sys/power/suspend_stats/success` and `journalctl -k -b -g 'PM: suspend|UVM driver'`",
                 ),
             };
         }
@@ -76,9 +77,14 @@ enum Slept {
     Unknown(String),
 }
 
+/// How often the system has slept since boot.
+fn sleeps<'v>(view: &'v View) -> Seen<&'v u64> {
+    let kernel = view.facts.kernel.as_ref();
+    kernel.and_then(|kernel| kernel.suspends.as_ref())
+}
+
 fn slept(view: &View) -> Slept {
-    let count = view.facts.kernel.as_ref();
-    let count = count.and_then(|kernel| kernel.suspends.as_ref());
+    let count = sleeps(view);
     let lines = view
         .log()
         .into_got()
@@ -105,8 +111,16 @@ fn slept(view: &View) -> Slept {
             Slept::Yes(view.log_source().to_owned(), event.says())
         }
         (Seen::Got(0), ..) => Slept::No("the system has not slept since boot".to_owned()),
-        (Seen::Got(times), ..) => Slept::Yes(STATS.to_owned(), times.to_string()),
+        // The log goes on after the sleep, and nobody loaded the module since.
         (_, Some(event), _) => Slept::Yes(view.log_source().to_owned(), event.says()),
+        // The count is that since boot: the module may have been loaded since.
+        (Seen::Got(times), None, _) => Slept::Unknown(match view.log_tells() {
+            Seen::Got(()) => format!("{STATS} says {times}, and the kernel log has no sleep"),
+            unknown => format!(
+                "{STATS} says {times} since boot; the kernel log, which has the order: {}",
+                unknown.why()
+            ),
+        }),
         // Every running system of today has the count. Where it was not recorded a log that was read is the next best: sleeping
         // and waking up leave lines that are rarely the first to be lost.
         (_, None, _) if view.log().got().is_some() => {

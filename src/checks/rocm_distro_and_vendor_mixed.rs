@@ -3,7 +3,7 @@
 use crate::check::Verdict;
 use crate::facts::Seen;
 use crate::facts::packages::Package;
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::{Stack, View};
@@ -18,7 +18,8 @@ crate::check! {
     ///
     /// ## How it comes about
     /// AMD's version of `rocminfo` is 1.0.0 and the distribution's is a higher number, so a plain upgrade takes the latter.
-    /// Upgrades of the whole distribution also switch AMD's repository and the file that prefers it off.
+    /// Upgrades of the whole distribution also switch AMD's repository and the file that prefers it off. Where none of the
+    /// distribution's packages is one that AMD's name by exact version, this is a warning.
     ///
     /// ## How to confirm
     /// `apt list --installed 2>/dev/null | grep -E 'roc|hip|hsa'`: versions such as `1.0.0.70200-43~24.04` are AMD's. With RPM
@@ -26,8 +27,9 @@ crate::check! {
     "rocm-distro-and-vendor-mixed", Library, Error, each Stack, run
 }
 
-/// Packages that AMD and distributions have under the same name. The distributions' own libraries (`libhsa-runtime64-1`) come
-/// with programs that have nothing to do with it (Open MPI, UCX) and lie beside AMD's.
+/// Packages that AMD and distributions have under the same name. The distributions' own libraries (`libhsa-runtime64-1`,
+/// Fedora's `rocm-runtime`, `rocm-hip` and `rocm-smi`) come with programs that have nothing to do with it (Open MPI, UCX) and
+/// lie beside AMD's.
 const SHARED: &[&str] = &[
     "comgr",
     "hip",
@@ -48,16 +50,20 @@ const SHARED: &[&str] = &[
     "rocm-cmake",
     "rocm-core",
     "rocm-device-libs",
-    "rocm-hip",
     "rocm-opencl",
-    "rocm-runtime",
-    "rocm-smi",
     "rocm-smi-lib",
     "rocminfo",
     "rocrand",
     "rocsolver",
     "rocsparse",
 ];
+
+/// Where the names of ROCm's packages begin.
+const PATTERNS: &[&str] = &["comgr*", "hip*", "hsa*", "miopen*", "rccl*", "roc*"];
+
+/// Those that AMD's `rocm-hip-runtime` and `rocm-hip-runtime-dev` name by exact version (ROCm/legacy-rocm-build issues 1899
+/// and 6367).
+const BY_EXACT_VERSION: &[&str] = &["hipcc", "rocm-cmake", "rocm-device-libs", "rocminfo"];
 
 fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
     let software = match &view.facts.software {
@@ -80,12 +86,7 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
         }
         _ => {}
     }
-    let packages = view
-        .facts
-        .packages
-        .as_ref()
-        .and_then(|packages| packages.installed.as_ref());
-    let installed = match packages {
+    let installed = match view.packages() {
         Seen::Got(installed) => installed,
         Seen::Absent => return Verdict::NotHere,
         other => {
@@ -95,20 +96,18 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
             );
         }
     };
-    let of = |wanted: fn(&Package) -> bool| -> Vec<(&str, &Package)> {
-        installed
-            .items
-            .iter()
-            .flat_map(|(name, packages)| packages.iter().map(move |one| (name.as_str(), one)))
-            .filter(|(name, package)| is_of_rocm(name) && is_there(package) && wanted(package))
-            .collect()
-    };
-    let (of_amd, of_distribution) = (of(is_of_amd), of(is_of_distribution));
-    let mixed: Vec<_> = of_distribution
-        .into_iter()
-        .filter(|(name, _)| SHARED.contains(name))
+    let of_rocm: Vec<(&str, &Package)> = PATTERNS
+        .iter()
+        .filter_map(|pattern| view.packages_matching(pattern).into_got())
+        .flatten()
         .collect();
-    match (of_amd.first(), mixed.first()) {
+    let of_amd = of_rocm.iter().find(|(_, package)| is_of_amd(package));
+    let mixed: Vec<_> = of_rocm
+        .iter()
+        .filter(|(name, package)| SHARED.contains(name) && is_of_distribution(package))
+        .copied()
+        .collect();
+    match (of_amd, mixed.first()) {
         (Some(amd), Some(_)) => found(*amd, &mixed, view),
         _ if !installed.whole => Verdict::cannot_tell(
             "not all packages are known",
@@ -119,14 +118,6 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
         }
         (None, _) => Verdict::fine("no package of ROCm is AMD's"),
     }
-}
-
-fn is_of_rocm(name: &str) -> bool {
-    SHARED.contains(&name) || name.starts_with("roc") || name.starts_with("hip")
-}
-
-fn is_there(package: &Package) -> bool {
-    !["config-files", "not-installed"].contains(&package.state.as_str())
 }
 
 /// Behind the version of the part AMD puts the release of ROCm as one number: `7.2.26015.70200-43~24.04`.
@@ -157,12 +148,7 @@ fn is_of_distribution(package: &Package) -> bool {
 }
 
 fn found(amd: (&str, &Package), mixed: &[(&str, &Package)], view: &View) -> Verdict {
-    let manager = view.facts.packages.got();
-    let database = match manager.and_then(|packages| packages.manager.as_deref()) {
-        Some("dpkg") => "/var/lib/dpkg/status",
-        Some("rpm") => "/var/lib/rpm",
-        _ => "/var/lib",
-    };
+    let database = view.package_database();
     let names: Vec<&str> = mixed.iter().map(|(name, _)| *name).collect();
     let mut finding = Finding::new(format!(
         "{} from the distribution among AMD's packages of ROCm",
@@ -178,7 +164,10 @@ fn found(amd: (&str, &Package), mixed: &[(&str, &Package)], view: &View) -> Verd
             format!("{name} {}: the distribution's", package.version),
         );
     }
-    let repository = manager.and_then(|packages| {
+    if !names.iter().any(|name| BY_EXACT_VERSION.contains(name)) {
+        finding = finding.severity(Severity::Warning);
+    }
+    let repository = view.facts.packages.got().and_then(|packages| {
         packages.repositories.items.iter().find(|(_, sources)| {
             sources
                 .iter()

@@ -180,7 +180,7 @@ fn missing_module(view: &View) -> Option<(Stack, &'static str, Evidence)> {
     let mut missing: Vec<(Stack, &'static str, Evidence)> = view
         .gpus
         .iter()
-        .filter(|gpu| gpu.is_on_bus() && !gpu.is_set_aside())
+        .filter(|gpu| gpu.is_on_bus() && !view.is_reserved(gpu))
         .filter_map(|gpu| missing_for(gpu, view))
         .collect();
     missing.sort_by_key(|(stack, ..)| !matches!(view.wanted(*stack), Wanted::Yes(_)));

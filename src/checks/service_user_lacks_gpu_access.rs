@@ -6,6 +6,7 @@ use crate::facts::services::{ServiceUser, Unit};
 use crate::finding::{Evidence, Finding};
 use crate::fix::FixCall;
 use crate::tables::Tables;
+use crate::view::access::{SERVICES, StackNode};
 use crate::view::{Stack, View};
 
 crate::check! {
@@ -25,15 +26,6 @@ crate::check! {
     "service-user-lacks-gpu-access", Access, Error, each Stack, run
 }
 
-/// Services that are there to compute.
-const COMPUTES: [&str; 5] = [
-    "comfyui.service",
-    "llama-server.service",
-    "localai.service",
-    "ollama.service",
-    "vllm.service",
-];
-
 /// Majors that systemd may name in `DeviceAllow=char-NAME`, by the start of the paths that they stand for.
 const MAJORS: [(&str, &[&str]); 4] = [
     ("/dev/nvidia-uvm", &["nvidia-uvm"]),
@@ -47,6 +39,14 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     if view.wsl().is_some() {
         return Verdict::NotHere;
     }
+    let nodes: Vec<StackNode> = view
+        .nodes_of(stack)
+        .into_iter()
+        .filter(|node| !node.npu && view.node(&node.path).got().is_some())
+        .collect();
+    if nodes.is_empty() {
+        return Verdict::NotHere;
+    }
     let services = match &view.facts.services {
         Seen::Got(services) => services,
         Seen::Absent => return Verdict::NotHere,
@@ -57,18 +57,9 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
             );
         }
     };
-    let nodes: Vec<String> = view
-        .nodes_of(stack)
-        .into_iter()
-        .filter(|node| !node.npu && view.node(&node.path).got().is_some())
-        .map(|node| node.path)
-        .collect();
-    if nodes.is_empty() {
-        return Verdict::NotHere;
-    }
     let mut unknown = None;
     let mut fine = Vec::new();
-    for name in COMPUTES {
+    for &(name, _) in SERVICES.iter().filter(|(_, alone)| *alone) {
         let unit = match services.units.get(name) {
             Some(Seen::Got(unit)) => unit,
             Some(Seen::Absent) | None => continue,
@@ -104,7 +95,7 @@ enum Access {
     Unknown(String),
 }
 
-fn judge(name: &str, unit: &Unit, nodes: &[String], view: &View) -> Access {
+fn judge(name: &str, unit: &Unit, nodes: &[StackNode], view: &View) -> Access {
     let setting = |key: &str| unit.settings.get(key).and_then(|values| values.last());
     // What a drop-in says that could not be read may change everything.
     if !unit.whole {
@@ -120,16 +111,20 @@ fn judge(name: &str, unit: &Unit, nodes: &[String], view: &View) -> Access {
         }
         Policy::Shut(evidence) => return by_unit(name, unit, evidence),
     }
-    let Some(user) = setting("User") else {
+    let is_dynamic = setting("DynamicUser").is_some_and(|value| is_yes(value));
+    let own_name = name.trim_end_matches(".service").to_owned();
+    let user = match setting("User") {
+        Some(user) => user,
+        // systemd makes one of the unit's name.
+        None if is_dynamic => &own_name,
         // root.
-        return Access::Open;
+        None => return Access::Open,
     };
     let known = view
         .facts
         .services
         .got()
         .and_then(|services| services.users.get(user));
-    let is_dynamic = setting("DynamicUser").is_some_and(|value| is_yes(value));
     let (uid, mut groups) = match known {
         Some(ServiceUser { uid: 0, .. }) => return Access::Open,
         Some(known) => match &known.groups {
@@ -149,22 +144,28 @@ fn judge(name: &str, unit: &Unit, nodes: &[String], view: &View) -> Access {
     };
     groups.extend(of_unit(unit, view));
     let mut shut = Vec::new();
-    for path in nodes {
+    let (mut needed, mut gives_a_gpu) = (false, false);
+    for StackNode { path, gpu, .. } in nodes {
         match view.permits(path, uid, &groups) {
-            Some(true) => {}
-            Some(false) => shut.push(path.as_str()),
+            Some(true) => gives_a_gpu |= gpu.is_some(),
+            Some(false) => {
+                needed |= gpu.is_none();
+                shut.push(path.as_str());
+            }
             None => {
                 return Access::Unknown(format!("{path}: its mode or access list is not known"));
             }
         }
     }
-    if shut.is_empty() {
+    // One GPU of several is enough, and may be all that it is meant to have.
+    if shut.is_empty() || gives_a_gpu && !needed {
         return Access::Open;
     }
     if let Some(why) = groups_unknown(view) {
         return Access::Unknown(format!("groups of {user}: {why}"));
     }
-    by_groups(name, unit, user, &shut, view)
+    let made_at_start = known.is_none();
+    by_groups((name, unit), (user, made_at_start), &shut, view)
 }
 
 /// Groups that the unit itself gives the service, as far as they concern GPUs.
@@ -213,7 +214,7 @@ enum Policy {
 }
 
 /// What the unit says of devices (systemd.resource-control(5), systemd.exec(5)).
-fn by_policy(unit: &Unit, nodes: &[String]) -> Policy {
+fn by_policy(unit: &Unit, nodes: &[StackNode]) -> Policy {
     let last = |key: &str| unit.settings.get(key).and_then(|values| values.last());
     let shut = |says: String| {
         Policy::Shut(Evidence {
@@ -238,22 +239,31 @@ fn by_policy(unit: &Unit, nodes: &[String]) -> Policy {
     if !is_closed {
         return Policy::Open;
     }
-    for path in nodes {
-        match is_allowed(path, allowed) {
-            Ok(true) => {}
-            Ok(false) => {
-                let list = match allowed.is_empty() {
-                    true => "no DeviceAllow=".to_owned(),
-                    false => format!("DeviceAllow={}", allowed.join(", ")),
-                };
-                return shut(format!(
-                    "DevicePolicy={policy}, {list}: {path} is not among them"
-                ));
+    // Whoever gives a service one GPU of several names only the nodes of that one.
+    let mut shut_gpu = None;
+    let mut gives_a_gpu = !nodes.iter().any(|node| node.gpu.is_some());
+    for node in nodes {
+        match (is_allowed(&node.path, allowed), &node.gpu) {
+            (Ok(true), gpu) => gives_a_gpu |= gpu.is_some(),
+            (Ok(false), None) => return shut(not_among(policy, allowed, &node.path)),
+            (Ok(false), Some(_)) => {
+                shut_gpu.get_or_insert(node.path.as_str());
             }
-            Err(entry) => return Policy::Unknown(entry),
+            (Err(entry), _) => return Policy::Unknown(entry),
         }
     }
-    Policy::Open
+    match shut_gpu {
+        Some(path) if !gives_a_gpu => shut(not_among(policy, allowed, path)),
+        _ => Policy::Open,
+    }
+}
+
+fn not_among(policy: &str, allowed: &[String], path: &str) -> String {
+    let list = match allowed.is_empty() {
+        true => "no DeviceAllow=".to_owned(),
+        false => format!("DeviceAllow={}", allowed.join(", ")),
+    };
+    format!("DevicePolicy={policy}, {list}: {path} is not among them")
 }
 
 /// Whether an entry lets a node in. The error: an entry of which that is not known.
@@ -302,7 +312,13 @@ fn by_unit(name: &str, unit: &Unit, evidence: Evidence) -> Access {
     Access::Shut(Box::new(finding))
 }
 
-fn by_groups(name: &str, unit: &Unit, user: &str, shut: &[&str], view: &View) -> Access {
+/// `made_at_start`: systemd makes the user, who can join no group but through the unit.
+fn by_groups(
+    (name, unit): (&str, &Unit),
+    (user, made_at_start): (&str, bool),
+    shut: &[&str],
+    view: &View,
+) -> Access {
     let mut finding = Finding::new(format!(
         "{name} runs as {user}, who may not open {}",
         match shut {
@@ -311,8 +327,14 @@ fn by_groups(name: &str, unit: &Unit, user: &str, shut: &[&str], view: &View) ->
             [] => "the nodes".to_owned(),
         }
     ))
-    .cause("groups")
-    .saw(&unit.file, format!("User={user}"));
+    .cause("groups");
+    finding = match unit.settings.get("User").and_then(|values| values.last()) {
+        Some(user) => finding.saw(&unit.file, format!("User={user}")),
+        None => finding.saw(
+            &unit.file,
+            format!("DynamicUser=yes: a user {user} is made at each start"),
+        ),
+    };
     let rows = view.facts.users.got().and_then(|users| users.groups.got());
     let mut owners: Vec<String> = Vec::new();
     for path in shut {
@@ -329,14 +351,23 @@ fn by_groups(name: &str, unit: &Unit, user: &str, shut: &[&str], view: &View) ->
         }
     }
     finding = runs(
-        finding.saw(
-            "/etc/group",
-            format!("{user} is in none of the groups that own them"),
-        ),
+        match made_at_start {
+            true => finding.saw(
+                &unit.file,
+                "DynamicUser: the user is in no group but those that the unit names",
+            ),
+            false => finding.saw(
+                "/etc/group",
+                format!("{user} is in none of the groups that own them"),
+            ),
+        },
         unit,
     );
     let fix = match owners.as_slice() {
         [] => FixCall::new("node-udev-rule"),
+        groups if made_at_start => FixCall::new("service-groups-in-unit")
+            .with("group", groups.join(" "))
+            .with("name", name),
         groups => FixCall::new("service-user-joins-group")
             .with("group", groups.join(","))
             .with("user", user)

@@ -51,20 +51,10 @@ fn cuda(view: &View) -> Verdict {
         Seen::Absent => return Verdict::fine(format!("{NAME} is not set")),
         other => return unknown_environment(NAME, &other.why()),
     };
-    if value.is_empty() || matches!(value, "-1" | "NoDevFiles" | "none") {
-        let why = if value.is_empty() {
-            format!("{NAME} is set to nothing, which hides every GPU")
-        } else {
-            format!("{NAME}={value} hides every GPU")
-        };
-        return hidden(NAME, value, "empty", why, view);
-    }
     match view.cuda_devices().effect(value) {
         Effect::Leaves(left) => leaves(NAME, value, left.len()),
         Effect::Stops(left, entry, hides) => stops(NAME, value, left.len(), &entry, hides, view),
-        Effect::Hides(cause, why) => {
-            hidden(NAME, value, cause, format!("{NAME}={value}: {why}"), view)
-        }
+        Effect::Hides(cause, why) => hidden(NAME, value, cause, &why, view),
         Effect::Unclear(why) => {
             Verdict::cannot_tell(format!("{NAME}={value}: {why}"), "`nvidia-smi -L`")
         }
@@ -76,14 +66,6 @@ fn rocm(view: &View) -> Verdict {
     const NAME: &str = "ROCR_VISIBLE_DEVICES";
     let devices = view.rocm_devices();
     match view.variable(NAME) {
-        Seen::Got(value) if value.is_empty() || value == "-1" => {
-            let why = if value.is_empty() {
-                format!("{NAME} is set to nothing, which hides every GPU")
-            } else {
-                format!("{NAME}=-1 hides every GPU")
-            };
-            hidden(NAME, value, "empty", why, view)
-        }
         Seen::Got(value) => {
             let (left, verdict) = match devices.effect(value) {
                 Effect::Leaves(left) => {
@@ -95,7 +77,7 @@ fn rocm(view: &View) -> Verdict {
                     (left, verdict)
                 }
                 Effect::Hides(cause, why) => {
-                    return hidden(NAME, value, cause, format!("{NAME}={value}: {why}"), view);
+                    return hidden(NAME, value, cause, &why, view);
                 }
                 Effect::Unclear(why) => {
                     return Verdict::cannot_tell(format!("{NAME}={value}: {why}"), "`rocminfo`");
@@ -120,10 +102,6 @@ fn hip(devices: &Devices, rocr: Option<(&str, usize)>, view: &View) -> Option<Ve
         Ok(read) => read?,
         Err((name, why)) => return Some(unknown_environment(name, &why)),
     };
-    if value == "-1" {
-        let why = format!("{name}=-1 hides every GPU");
-        return Some(hidden(name, value, "empty", why, view));
-    }
     Some(match (devices.effect(value), rocr) {
         (Effect::Leaves(left), _) => leaves(name, value, left.len()),
         (Effect::Stops(left, entry, hides), _) => {
@@ -137,9 +115,7 @@ fn hip(devices: &Devices, rocr: Option<(&str, usize)>, view: &View) -> Option<Ve
             let finding = hides(name, value, "conflict", why).saw("ROCR_VISIBLE_DEVICES", rocr);
             in_job(finding, view).into()
         }
-        (Effect::Hides(cause, why), _) => {
-            hidden(name, value, cause, format!("{name}={value}: {why}"), view)
-        }
+        (Effect::Hides(cause, why), _) => hidden(name, value, cause, &why, view),
         (Effect::Unclear(why), _) => {
             Verdict::cannot_tell(format!("{name}={value}: {why}"), "`rocminfo`")
         }
@@ -169,7 +145,12 @@ fn job(view: &View) -> Option<&'static str> {
     .find(|name| view.variable(name).got().is_some())
 }
 
-fn hidden(name: &str, value: &str, cause: &'static str, title: String, view: &View) -> Verdict {
+fn hidden(name: &str, value: &str, cause: &'static str, why: &str, view: &View) -> Verdict {
+    let title = match (value, cause) {
+        ("", _) => format!("{name} is set to nothing, which {why}"),
+        (_, "empty") => format!("{name}={value} {why}"),
+        _ => format!("{name}={value}: {why}"),
+    };
     in_job(hides(name, value, cause, title), view).into()
 }
 

@@ -154,11 +154,15 @@ fn libraries(view: &View) -> Verdict {
     match wsl.libraries.entry("libcuda.so.1") {
         Seen::Got(()) => Verdict::fine(format!("{DXG} and {LIBRARIES}/libcuda.so.1 are there")),
         Seen::Absent if nvidia || (cuda_wanted && nobody_else) => {
-            let finding =
-                Finding::new("Windows lends no CUDA library: its NVIDIA driver has no WSL support")
-                    .cause("no-libcuda")
-                    .about(Some(Stack::Cuda))
-                    .saw(format!("{LIBRARIES}/libcuda.so.1"), "does not exist");
+            let title = match nvidia {
+                true => "Windows lends no CUDA library: its NVIDIA driver has no WSL support",
+                // Nothing says what GPU it is.
+                false => "Windows lends no driver of a GPU to this system, and so no CUDA library",
+            };
+            let finding = Finding::new(title)
+                .cause("no-libcuda")
+                .about(Some(Stack::Cuda))
+                .saw(format!("{LIBRARIES}/libcuda.so.1"), "does not exist");
             let finding = if nvidia {
                 finding.saw(DRIVERS, "holds an NVIDIA driver")
             } else {

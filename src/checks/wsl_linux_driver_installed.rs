@@ -20,7 +20,7 @@ crate::check! {
     /// ## How it comes about
     /// The package `cuda` or `cuda-drivers`, `nvidia-driver-...`, or `nvidia-utils-...` for the sake of `nvidia-smi`. The
     /// toolkit alone (`cuda-toolkit-12-8`) is right. Where packages are there and programs still find the libraries of Windows, this is a
-    /// warning.
+    /// warning, and a note where NVML answers.
     ///
     /// ## How to confirm
     /// `ldconfig -p | grep libcuda.so.1` must name `/usr/lib/wsl/lib` first; `dpkg -l | grep -E 'nvidia-(driver|utils)|libnvidia-compute'`.
@@ -107,10 +107,13 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
         return Verdict::cannot_tell(format!("which {name} programs load: {why}"), WOULD_TELL);
     }
     if !found_packages.is_empty() {
+        let works = view.facts.nvml.got().is_some()
+            && taken.iter().all(|(_, taken)| matches!(taken, Taken::Lent));
         let finding = Finding::new(
             "packages of a Linux driver are installed; programs still load the libraries of Windows",
         )
-        .severity(Severity::Warning)
+        // Their next upgrade may put libraries in the way.
+        .severity(if works { Severity::Note } else { Severity::Warning })
         .saw(LENT.trim_end_matches('/'), "holds the libraries that programs load");
         return end(finding, found_packages, view);
     }

@@ -6,6 +6,20 @@ use crate::facts::Seen;
 use crate::facts::device_nodes::{Node, NodeStat};
 use crate::facts::environment::Users;
 
+/// Services whose programs compute on a GPU; true: they are there for nothing else.
+pub const SERVICES: &[(&str, bool)] = &[
+    ("comfyui.service", true),
+    ("frigate.service", false),
+    ("immich-machine-learning.service", false),
+    ("jupyter.service", false),
+    ("jupyterhub.service", false),
+    ("jupyterlab.service", false),
+    ("llama-server.service", true),
+    ("localai.service", true),
+    ("ollama.service", true),
+    ("vllm.service", true),
+];
+
 /// A node that programs of a stack open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackNode {
@@ -69,6 +83,9 @@ impl Doors {
         (!gpus.is_empty()).then_some(gpus)
     }
 }
+
+/// How it is said that neither mode nor group is the reason why a node does not open: looking at these tells nothing more.
+pub const UNEXPLAINED: &str = "which neither its mode nor its group explains";
 
 impl View<'_> {
     /// Tries the nodes of a stack.
@@ -328,9 +345,9 @@ fn access_of_caller(path: &str, node: &Node, users: &Users) -> Access {
         Some((result, call, certain)) if result == "EACCES" => {
             denied(format!("{call} for reading and writing: EACCES"), certain)
         }
-        Some((result, call, _)) => Access::Unknown(format!(
-            "{call} of {path} answers {result}, which neither its mode nor its group explains"
-        )),
+        Some((result, call, _)) => {
+            Access::Unknown(format!("{call} of {path} answers {result}, {UNEXPLAINED}"))
+        }
         None => match (uid, stat, by_mode) {
             (Some(uid), Some(_), Some(true)) => {
                 Access::Allowed(format!("{path}: mode and groups let uid {uid} in"))

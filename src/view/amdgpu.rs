@@ -1,13 +1,29 @@
 //! What the kernel log says of how amdgpu brought a GPU up.
 
 use super::log::{Event, Kind};
-use super::{Gpu, Stack, View};
+use super::{Gpu, View};
+use crate::facts::Seen;
 
 /// Error number of the kernel for a file that does not exist.
 const ENOENT: i32 = -2;
 /// Firmware that amdgpu does without, by parts of the file names: the security processor's applications (a vendor's word in
 /// ROCm/legacy-rocm-build issue 912), the files of virtual functions, and those of blocks that computing does not need.
 const OPTIONAL: &[&str] = &["_ta.bin", "_cap.bin", "ip_discovery", "/isp_", "/vpe_"];
+
+/// How amdgpu stands to a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AmdgpuGround<'v> {
+    /// It has nothing to do with it: WSL, a GPU that is gone or kept for a virtual machine, or a chip before GCN.
+    NotHere,
+    /// It holds it.
+    Holds,
+    /// Another driver does.
+    Other(&'v str),
+    /// Nobody does.
+    Free,
+    /// Not known.
+    Unknown(String),
+}
 
 /// A firmware file that the kernel did not find.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +37,21 @@ pub struct MissingFirmware<'v> {
 }
 
 impl View<'_> {
+    /// Whether amdgpu should drive a GPU, and does.
+    pub fn amdgpu_ground<'g>(&self, gpu: &'g Gpu) -> AmdgpuGround<'g> {
+        // Every chip from GCN on has a target.
+        if self.wsl().is_some() || !gpu.is_on_bus() || gpu.chip.is_some() && gpu.target.is_none() {
+            return AmdgpuGround::NotHere;
+        }
+        match &gpu.driver {
+            Seen::Got(driver) if driver == "amdgpu" => AmdgpuGround::Holds,
+            Seen::Got(driver) => AmdgpuGround::Other(driver),
+            Seen::Absent if self.is_reserved(gpu) => AmdgpuGround::NotHere,
+            Seen::Absent => AmdgpuGround::Free,
+            other => AmdgpuGround::Unknown(format!("{}: {}", gpu.driver_source, other.why())),
+        }
+    }
+
     /// Lines that say that amdgpu could not bring this GPU up.
     pub fn amdgpu_failures<'g>(&'g self, gpu: &'g Gpu) -> impl Iterator<Item = &'g Event<'g>> {
         self.log_of(gpu).filter(|event| match event.kind {
@@ -31,32 +62,35 @@ impl View<'_> {
         })
     }
 
-    /// Firmware files for this GPU that the kernel did not find.
+    /// Firmware files for this GPU that the kernel did not find. None is optional for which a block of the GPU then gave up.
     pub fn missing_firmware<'g>(
         &'g self,
         gpu: &'g Gpu,
     ) -> impl Iterator<Item = MissingFirmware<'g>> {
-        self.log_of(gpu).filter_map(|event| match &event.kind {
-            Kind::FirmwareFailed {
-                file,
-                error: Some(ENOENT),
-            } if file.starts_with("amdgpu/") => Some(MissingFirmware {
-                file,
-                optional: OPTIONAL.iter().any(|part| file.contains(part)),
-                says: event,
-            }),
-            _ => None,
-        })
-    }
-
-    /// Lines about this GPU, and those that name none where it is AMD's only one.
-    pub fn log_near<'g>(&'g self, gpu: &'g Gpu) -> impl Iterator<Item = &'g Event<'g>> {
-        let on_bus = self.gpus_of(Stack::Rocm).filter(|gpu| gpu.is_on_bus());
-        let alone = on_bus.count() == 1;
-        self.log_events.iter().filter(move |event| {
-            let named = |address: &String| event.names(address);
-            event.current
-                && (gpu.pci.as_ref().is_some_and(named) || alone && event.addresses.is_empty())
-        })
+        let mut missing: Vec<MissingFirmware<'g>> = Vec::new();
+        // Errors of a block may name no GPU.
+        let of_this = |event: &&Event| match event.kind {
+            Kind::IpBlockFailed { .. } => true,
+            _ => gpu.pci.as_ref().is_some_and(|address| event.names(address)),
+        };
+        for event in self.log_near(gpu).filter(of_this) {
+            match &event.kind {
+                Kind::FirmwareFailed {
+                    file,
+                    error: Some(ENOENT),
+                } if file.starts_with("amdgpu/") => missing.push(MissingFirmware {
+                    file,
+                    optional: OPTIONAL.iter().any(|part| file.contains(part)),
+                    says: event,
+                }),
+                Kind::IpBlockFailed { error: ENOENT, .. } => {
+                    if let Some(last) = missing.last_mut() {
+                        last.optional = false;
+                    }
+                }
+                _ => {}
+            }
+        }
+        missing.into_iter()
     }
 }

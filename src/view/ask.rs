@@ -5,8 +5,9 @@ use crate::facts::device_nodes::Node;
 use crate::facts::kernel::LoadedModule;
 use crate::facts::module_files::{InstalledKernel, ModuleFile};
 use crate::facts::nvml::NvmlDevice;
+use crate::facts::packages::Package;
 use crate::facts::software::Library;
-use crate::facts::{Seen, Why};
+use crate::facts::{Failure, Named, Seen, Told, Why};
 use crate::finding::Evidence;
 
 /// Where the release of the running kernel can be read; `uname -r` prints the same.
@@ -42,6 +43,12 @@ fn evidence(source: impl Into<String>, says: impl Into<String>) -> Evidence {
 }
 
 impl View<'_> {
+    /// What the package manager has installed. `Absent`: no package manager that is known here has a database.
+    pub fn packages(&self) -> Seen<&Named<Vec<Package>>> {
+        let packages = self.facts.packages.as_ref();
+        packages.and_then(|packages| packages.installed.as_ref())
+    }
+
     /// Release of the running kernel.
     pub fn kernel_release(&self) -> Seen<&str> {
         self.facts
@@ -179,6 +186,44 @@ impl View<'_> {
     /// What NVML says of a GPU; None: it did not answer, or does not list it.
     pub fn nvml_device(&self, gpu: &Gpu) -> Option<&NvmlDevice> {
         join::nvml_device(&gpu.key, self.facts)
+    }
+
+    /// What NVML answers about a GPU that it lists and that is lost to it: `GPU_IS_LOST`, or `RESET_REQUIRED`.
+    pub fn nvml_refusal(&self, gpu: &Gpu) -> Option<&str> {
+        fn error<T>(told: &Told<T>) -> Option<&str> {
+            match &told.0 {
+                Seen::Failed(Failure::Error { what }) => Some(what),
+                _ => None,
+            }
+        }
+        let device = self.nvml_device(gpu)?;
+        [
+            error(&device.memory_bytes),
+            error(&device.memory_used_bytes),
+            error(&device.uuid),
+            error(&device.name),
+            error(&device.temperature_c),
+            error(&device.performance_state),
+            error(&device.power_mw),
+            error(&device.sm_clock_mhz),
+        ]
+        .into_iter()
+        .flatten()
+        .find(|what| ["GPU_IS_LOST", "RESET_REQUIRED"].contains(what))
+    }
+
+    /// NVML lists a GPU and has its answers. Where memory is shared with the processor it has no size.
+    pub fn nvml_reaches(&self, gpu: &Gpu) -> bool {
+        let Some(device) = self.nvml_device(gpu) else {
+            return false;
+        };
+        let memory = &device.memory_bytes;
+        let has_memory = memory.got().is_some()
+            || memory.says("NOT_SUPPORTED")
+            || matches!(memory.0, Seen::Unasked(_));
+        let said =
+            device.name.got().is_some() || device.uuid.got().is_some() || memory.got().is_some();
+        has_memory && said && self.nvml_refusal(gpu).is_none()
     }
 
     /// A variable of this environment. `Absent`: unset, which is not the same as empty.

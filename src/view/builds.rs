@@ -2,9 +2,10 @@
 
 use super::wanted::is_source_of;
 use super::{DriverGround, GpusToDrive, Stack, View};
-use crate::facts::module_files::{DkmsVersion, ModuleFile};
+use crate::facts::module_files::{BuildLog, DkmsVersion, ModuleFile};
 use crate::facts::{Seen, Why};
 use crate::finding::Evidence;
+use crate::fix::FixCall;
 
 /// What stands in the way of asking how a stack's module gets into the running kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,20 @@ pub struct DkmsTree<'v> {
     pub version: &'v str,
     /// What is there of it.
     pub tree: &'v DkmsVersion,
+}
+
+/// Where akmods keeps what it builds.
+const OF_AKMODS: &str = "/usr/src/akmods";
+
+/// How to have a module built for a kernel by what builds it on this machine.
+pub fn build_fix(module: &'static str, builder: &Evidence, release: &str) -> FixCall {
+    let recipe = match builder.source == OF_AKMODS {
+        true => "build-with-akmods",
+        false => "install-kernel-headers",
+    };
+    FixCall::new(recipe)
+        .with("kernel", release)
+        .with("module", module)
 }
 
 impl DkmsTree<'_> {
@@ -108,6 +123,24 @@ impl View<'_> {
         })
     }
 
+    /// Logs of akmods about builds of a module that failed. The folder says whose a log is: one of NVIDIA's says nothing of
+    /// amdgpu.
+    pub fn akmods_failed(&self, module: &str) -> Seen<Vec<&BuildLog>> {
+        let logs = self
+            .facts
+            .dkms
+            .as_ref()
+            .and_then(|dkms| dkms.akmods_failed.as_ref());
+        logs.map(|logs| {
+            let is_of_module = |log: &&BuildLog| {
+                let below = log.path.strip_prefix("/var/cache/akmods/");
+                let folder = below.and_then(|below| below.split('/').next());
+                folder.is_some_and(|folder| is_source_of(module, folder))
+            };
+            logs.iter().filter(is_of_module).collect()
+        })
+    }
+
     /// What builds a module on this machine. `Absent`: nothing does.
     pub fn builder_of(&self, module: &str) -> Seen<Evidence> {
         let evidence = |source: String, says: String| Seen::Got(Evidence { source, says });
@@ -131,7 +164,7 @@ impl View<'_> {
                     .find(|name| is_source_of(module, name) && name.ends_with(".src.rpm"))
                     .map_or(Seen::Absent, |name| {
                         evidence(
-                            "/usr/src/akmods".to_owned(),
+                            OF_AKMODS.to_owned(),
                             format!("{name} is there: akmods builds it"),
                         )
                     })

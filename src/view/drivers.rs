@@ -1,13 +1,28 @@
 //! Questions about kernel drivers: who holds a device, what is installed of NVIDIA's driver, and which GPUs it takes.
 
 use super::ask::normalised;
+use super::builds::build_fix;
+use super::log::Kind;
 use super::{Gpu, Loaded, Place, Stack, View, join};
 use crate::facts::software::Library;
 use crate::facts::{Seen, Why};
 use crate::finding::Evidence;
-use crate::fix::FixCall;
+use crate::fix::{self, FixCall, Ground};
 use crate::tables::Tables;
 use crate::version::Version;
+
+/// Device ids of NVSwitches: of HGX-2, HGX A100, HGX H100 and H200 (pci.ids; Fabric Manager User Guide). Those of newer boards
+/// are on no bus of the host.
+const NVSWITCHES: [u16; 3] = [0x1ac2, 0x1af1, 0x22a3];
+
+/// First major number of a compute capability that is driven by the open module alone: Blackwell (NVIDIA blog, "NVIDIA
+/// Transitions Fully Towards Open-Source GPU Kernel Modules").
+const OPEN_ALONE_FROM: u32 = 10;
+/// Device ids of Grace Hopper, for which the same blog asks for the open module, unlike other GPUs of Hopper (torvalds/linux
+/// drivers/vfio/pci/nvgrace-gpu/main.c).
+const GRACE_HOPPER: [u16; 3] = [0x2342, 0x2345, 0x2348];
+/// The last branch before GPUs of Maxwell and newer were the only ones left.
+const BRANCHES_NOW: u64 = 500;
 
 /// What stands in the way of an answer about the driver of this place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +59,60 @@ pub enum FitGround {
     Unknown(String),
 }
 
+/// Whether NVIDIA's kernel module is of the flavour that a GPU needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// There is no module, or the question does not arise.
+    NotHere,
+    /// It is, or need not be.
+    Fits(String),
+    /// It is the other one.
+    Wrong {
+        /// What shows it.
+        seen: Vec<Evidence>,
+        /// The driver itself says so.
+        said: bool,
+    },
+    /// Not known, and what would tell.
+    Unknown(String, String),
+}
+
+/// The last branch of NVIDIA's driver that takes a GPU. None: the newest does, or it is not known.
+fn last_branch(gpu: &Gpu, tables: &Tables) -> Option<u64> {
+    tables.last_nvidia_branch(gpu.target.as_deref()?)?.branch
+}
+
+/// The same, where it is a branch that is no longer maintained.
+pub fn legacy_branch(gpu: &Gpu, tables: &Tables) -> Option<u64> {
+    last_branch(gpu, tables).filter(|branch| *branch < BRANCHES_NOW)
+}
+
+/// By its name a package that holds NVIDIA's module built for a kernel: of Ubuntu, of RPM distributions, of Arch and those
+/// that follow it.
+fn is_ready_nvidia_module(name: &str) -> bool {
+    let of_arch = ["nvidia", "nvidia-lts", "nvidia-open", "nvidia-open-lts"];
+    name.starts_with("linux-modules-nvidia-")
+        || name.starts_with("kmod-nvidia")
+        || (name.starts_with("nvidia") && name.contains("-kmp"))
+        || of_arch.contains(&name)
+        || (name.starts_with("linux")
+            && !name.contains("firmware")
+            && (name.ends_with("-nvidia") || name.ends_with("-nvidia-open")))
+}
+
+/// `linux-modules-nvidia-580-open-6.14.0-36-generic` and the name of a kernel give the package for that kernel.
+fn ubuntu_module_for(package: &str, release: &str) -> Option<String> {
+    let rest = package.strip_prefix("linux-modules-nvidia-")?;
+    let (branch, rest) = rest.split_once('-')?;
+    branch.parse::<u32>().ok()?;
+    let variants: String = rest
+        .split('-')
+        .take_while(|word| matches!(*word, "server" | "open"))
+        .map(|word| format!("-{word}"))
+        .collect();
+    Some(format!("linux-modules-nvidia-{branch}{variants}-{release}"))
+}
+
 /// Drivers that hold a device on purpose for something other than this system's own computing: a virtual machine, or a
 /// program in user space.
 pub fn is_set_aside(driver: &str) -> bool {
@@ -61,6 +130,14 @@ pub fn is_set_aside(driver: &str) -> bool {
         )
 }
 
+/// 12 of `sm_120`.
+fn major_of_capability(target: &str) -> Option<u32> {
+    let digits = target
+        .strip_prefix("sm_")?
+        .trim_end_matches(|c: char| c.is_ascii_lowercase());
+    digits.get(..digits.len().checked_sub(1)?)?.parse().ok()
+}
+
 impl Gpu {
     /// Held for a virtual machine or a program in user space.
     pub fn is_set_aside(&self) -> bool {
@@ -72,11 +149,36 @@ impl Gpu {
         self.pci.is_some() && !self.remembered
     }
 
+    /// NVIDIA's open module alone drives it. None: its compute capability is not known.
+    pub fn needs_open_module(&self) -> Option<bool> {
+        let is_grace_hopper = self
+            .id
+            .is_some_and(|(vendor, device)| vendor == 0x10de && GRACE_HOPPER.contains(&device));
+        if is_grace_hopper {
+            return Some(true);
+        }
+        let major = major_of_capability(self.target.as_deref()?)?;
+        Some(major >= OPEN_ALONE_FROM)
+    }
+
     /// The command that shows the bound driver.
     pub fn lspci(&self) -> String {
         let address = self.pci.as_deref().unwrap_or(&self.key);
         format!("`lspci -nnk -s {address}`")
     }
+}
+
+/// A version with where it stands; an empty one is none.
+fn said<'v>(version: Seen<&'v String>, path: &'static str) -> Seen<(&'v str, &'static str)> {
+    version.and_then(|version| match version.trim() {
+        "" => Seen::error("is empty"),
+        version => Seen::Got((version, path)),
+    })
+}
+
+/// Whether what `nvidia_driver_version` names as its source speaks of the kernel module, not of a library.
+pub fn is_of_module(source: &str) -> bool {
+    source.starts_with("/sys/") || source.starts_with("/proc/") || source.contains(".ko")
 }
 
 impl View<'_> {
@@ -112,6 +214,48 @@ impl View<'_> {
                 .kernel_release()
                 .got()
                 .is_some_and(|release| release.contains("tegra"))
+    }
+
+    /// NVIDIA's driver runs, or may run, and the libraries and services that go with it are this system's own: under WSL they
+    /// are of Windows, in a container of the host, and on a Tegra board of another kind.
+    pub fn has_own_nvidia_driver(&self) -> bool {
+        self.wsl().is_none()
+            && !self.is_tegra()
+            && !self.in_container()
+            && !matches!(self.loaded("nvidia"), Loaded::No(_))
+    }
+
+    /// A UUID of question marks: NVIDIA's driver never reached the GPU, or lost it. By itself no sign, for a GPU that nobody
+    /// used since boot has it too.
+    pub fn unread_uuid(&self, gpu: &Gpu) -> Option<Evidence> {
+        let address = gpu.pci.as_deref()?;
+        let proc = self.facts.nvidia_proc.got()?;
+        let information = proc.gpus.entry(address).into_got()?.information.got()?;
+        let uuid = information
+            .get("GPU UUID")
+            .filter(|uuid| uuid.contains("????"))?;
+        Some(Evidence {
+            source: format!("/proc/driver/nvidia/gpus/{address}/information"),
+            says: format!("GPU UUID: {uuid}"),
+        })
+    }
+
+    /// Addresses of the NVSwitches that belong to this system: what its GPUs send each other does not go over PCIe.
+    pub fn nvswitches(&self) -> impl Iterator<Item = &str> {
+        self.facts.pci.items().filter_map(|(address, function)| {
+            let driver = function.driver.got().map_or("", String::as_str);
+            let by_id = function.vendor.got() == Some(&0x10de)
+                && function
+                    .class
+                    .got()
+                    .is_some_and(|class| class >> 8 == 0x0680)
+                && function
+                    .device
+                    .got()
+                    .is_some_and(|device| NVSWITCHES.contains(device));
+            ((by_id || driver == "nvidia-nvswitch") && !is_set_aside(driver))
+                .then_some(address.as_str())
+        })
     }
 
     /// Set aside for virtual machines: held for one, or held by nobody while vfio or pci-stub is told to take it, which some
@@ -206,30 +350,27 @@ impl View<'_> {
     /// The driver's own `libcuda.so.1`: not the one that Windows lends to WSL, not a toolkit's stub, not one of a
     /// compatibility package and not the empty file that a container engine leaves behind; all these come without a driver.
     /// Nor one for 32-bit programs, which games bring along.
-    pub fn driver_library(&self) -> Seen<&str> {
+    pub fn driver_library(&self) -> Seen<&Library> {
         let is_own = |file: &&Library| {
             let of_windows = file.path.starts_with("/usr/lib/wsl/");
             let is_other = file.is_stub() || file.is_compat() || file.is_32_bit();
             !(file.is_empty() || of_windows || is_other)
         };
-        self.library("libcuda.so.1").and_then(|files| {
-            files
-                .iter()
-                .find(is_own)
-                .map_or(Seen::Absent, |file| Seen::Got(file.path.as_str()))
-        })
+        self.library("libcuda.so.1")
+            .and_then(|files| files.iter().find(is_own).map_or(Seen::Absent, Seen::Got))
     }
 
     /// Version of NVIDIA's module in the kernel, and where it stands.
     pub fn nvidia_loaded_version(&self) -> Seen<(&str, &'static str)> {
-        let of_module = self.module("nvidia").and_then(|module| {
-            let version = module.version.as_ref();
-            version.map(|version| (version.as_str(), "/sys/module/nvidia/version"))
-        });
+        let of_module = self
+            .module("nvidia")
+            .and_then(|module| said(module.version.as_ref(), "/sys/module/nvidia/version"));
         of_module.or_else(|| {
             let proc = self.facts.nvidia_proc.as_ref();
-            proc.and_then(|proc| proc.version.as_ref())
-                .map(|version| (version.as_str(), "/proc/driver/nvidia/version"))
+            said(
+                proc.and_then(|proc| proc.version.as_ref()),
+                "/proc/driver/nvidia/version",
+            )
         })
     }
 
@@ -245,9 +386,8 @@ impl View<'_> {
             Some((version, file.path.clone()))
         });
         of_file.or_else(|| {
-            let files = self.library("libcuda.so.1").into_got()?;
-            let mut of_driver = files.iter().filter(|file| !file.is_compat());
-            of_driver.find_map(|file| Some((self.library_version(file)?, file.path.clone())))
+            let file = self.driver_library().into_got()?;
+            Some((self.library_version(file)?, file.path.clone()))
         })
     }
 
@@ -268,9 +408,34 @@ impl View<'_> {
         }
     }
 
+    /// Whether another GPU computes with the loaded driver and would lose it to the one that `gpu` needs, of which `last` is
+    /// the last branch: a system loads one branch in one flavour.
+    pub fn nvidia_driver_serves_others(&self, gpu: &Gpu, last: Option<u64>) -> bool {
+        let listed = |other: &Gpu| match &self.facts.nvml {
+            Seen::Got(_) => self.nvml_device(other).is_some(),
+            _ => true,
+        };
+        // Branches before 500 take none of the newer GPUs and build for old kernels alone; the last one for Maxwell to Volta
+        // takes the newer ones as well, where its proprietary module does.
+        let loses = |other: &Gpu| {
+            last.is_some_and(|last| last < BRANCHES_NOW) || other.needs_open_module() == Some(true)
+        };
+        self.gpus_of(Stack::Cuda).any(|other| {
+            other.key != gpu.key
+                && !other.remembered
+                && other.driver.got().is_some_and(|driver| driver == "nvidia")
+                && listed(other)
+                && loses(other)
+        })
+    }
+
     /// Whether NVIDIA's driver should drive a GPU here, so that its branch and flavour matter.
     pub fn nvidia_fit_ground(&self, gpu: &Gpu) -> FitGround {
-        if self.wsl().is_some() || self.is_tegra() || !gpu.is_on_bus() {
+        if self.wsl().is_some()
+            || self.is_tegra()
+            || !gpu.is_on_bus()
+            || gpu.passed_in == Some(false)
+        {
             return FitGround::NotHere;
         }
         if self.is_reserved(gpu) {
@@ -329,6 +494,71 @@ impl View<'_> {
         }
     }
 
+    /// Whether NVIDIA's module is the open one (`open`), or the proprietary one, where the GPU needs that. `needs_it`: the
+    /// architecture does; None: not known. A line of the log of the kind `says` outweighs it.
+    pub fn nvidia_flavour(
+        &self,
+        gpu: &Gpu,
+        open: bool,
+        needs_it: Option<bool>,
+        says: &Kind,
+    ) -> Flavour {
+        match self.nvidia_fit_ground(gpu) {
+            FitGround::Open => {}
+            FitGround::NotHere => return Flavour::NotHere,
+            FitGround::Fine(says) => return Flavour::Fits(says),
+            FitGround::Unknown(why) => return Flavour::Unknown(why, gpu.lspci()),
+        }
+        let flavour = self.nvidia_is_open();
+        if let Some(event) = self.log_of(gpu).find(|event| event.kind == *says) {
+            let mut seen = vec![Evidence {
+                source: self.log_source().to_owned(),
+                says: event.says(),
+            }];
+            seen.extend(flavour.into_got().map(|(_, evidence)| evidence));
+            return Flavour::Wrong { seen, said: true };
+        }
+        let words = |open: bool| if open { "open" } else { "proprietary" };
+        let would_tell = "`cat /proc/driver/nvidia/version` and `modinfo -F license nvidia`";
+        match (flavour, needs_it) {
+            (Seen::Absent, _) => Flavour::NotHere,
+            (Seen::Got((is, evidence)), _) if is == open => Flavour::Fits(format!(
+                "it is the {} module: {} {}",
+                words(open),
+                evidence.source,
+                evidence.says
+            )),
+            (_, Some(false)) => Flavour::Fits(format!(
+                "GPUs of this architecture do not need the {} module",
+                words(open)
+            )),
+            (Seen::Got((_, evidence)), Some(true)) => {
+                let mut seen = vec![evidence];
+                if let (Some(architecture), Some(address)) = (&gpu.architecture, &gpu.pci) {
+                    seen.push(Evidence {
+                        source: format!("/sys/bus/pci/devices/{address}/device"),
+                        says: format!("a GPU of the architecture {architecture}"),
+                    });
+                }
+                Flavour::Wrong { seen, said: false }
+            }
+            (Seen::Got(_), None) => Flavour::Unknown(
+                format!(
+                    "the module is the {} one, and the architecture of this GPU is not known",
+                    words(!open)
+                ),
+                would_tell.to_owned(),
+            ),
+            (other, _) => Flavour::Unknown(
+                format!(
+                    "which flavour of NVIDIA's module this is: {}",
+                    other.map(|_| ()).why()
+                ),
+                would_tell.to_owned(),
+            ),
+        }
+    }
+
     /// How to install a driver of NVIDIA that takes these GPUs: the open module needs Turing or newer; the newest branch that
     /// takes Maxwell to Volta has a proprietary one; older GPUs need a branch of their own. Where the architecture is not
     /// known, both of the first two.
@@ -342,9 +572,7 @@ impl View<'_> {
                 Some(row.branch)
             })
             .collect();
-        // The last branch before GPUs of Maxwell and newer were the only ones left.
-        let is_old =
-            |last: &Option<Option<u64>>| matches!(last, Some(Some(branch)) if *branch < 500);
+        let is_old = |last: &Option<Option<u64>>| matches!(last, Some(Some(branch)) if *branch < BRANCHES_NOW);
         let oldest = last_branches
             .iter()
             .filter(|last| is_old(last))
@@ -356,6 +584,13 @@ impl View<'_> {
             let branch = branch.to_string();
             return vec![FixCall::new("install-nvidia-driver-legacy").with("branch", branch)];
         }
+        if let Some((open, proprietary)) = self.nvidia_gpus_of_two_flavours(tables) {
+            return vec![
+                FixCall::new("no-nvidia-driver-for-all")
+                    .with("name", open)
+                    .with("word", proprietary),
+            ];
+        }
         // An old card beside newer ones gets no driver: nobody gives up the newer ones for it.
         let current = || last_branches.iter().filter(|last| !is_old(last));
         let calls = if current().any(Option::is_none) {
@@ -365,10 +600,92 @@ impl View<'_> {
         } else {
             vec![proprietary()]
         };
+        let of_data_centre = gpus.iter().any(|gpu| gpu.data_centre);
+        let calls = match of_data_centre.then(|| self.nvidia_server_fix(&calls)) {
+            Some(Some(call)) => vec![call],
+            _ => calls,
+        };
         calls
             .into_iter()
             .map(|call| self.driver_fix(call))
             .collect()
+    }
+
+    /// The addresses of two GPUs of which one needs the open module and the other the proprietary one.
+    fn nvidia_gpus_of_two_flavours(&self, tables: &Tables) -> Option<(&str, &str)> {
+        let gpus = || {
+            let all = self.gpus_of(Stack::Cuda);
+            all.filter(|gpu| gpu.is_on_bus() && !self.is_reserved(gpu))
+        };
+        let open = gpus().find(|gpu| gpu.needs_open_module() == Some(true))?;
+        let proprietary = gpus().find(|gpu| {
+            let last = last_branch(gpu, tables);
+            last.is_some_and(|last| last >= BRANCHES_NOW)
+        })?;
+        Some((&open.key, &proprietary.key))
+    }
+
+    /// How a driver for data-centre GPUs is installed, where that is not as for any other.
+    fn nvidia_server_fix(&self, calls: &[FixCall]) -> Option<FixCall> {
+        let families = fix::families(self.facts.os_release.got(), Ground::Machine);
+        let is_ubuntu = families.iter().any(|family| family == "ubuntu");
+        let is_open = calls
+            .iter()
+            .any(|call| call.recipe == "install-nvidia-driver-open");
+        match self.nvswitches().next() {
+            Some(_) if is_ubuntu || is_open => Some(FixCall::new("install-nvidia-driver-nvswitch")),
+            None if is_ubuntu => Some(FixCall::new("install-nvidia-driver-server")),
+            _ => None,
+        }
+    }
+
+    /// How to get NVIDIA's module into a kernel that has none, by how it comes onto this machine: dkms or akmods builds it, or
+    /// a package brings it ready-made. Where neither is here, the driver itself is to be installed.
+    pub fn nvidia_module_fixes(
+        &self,
+        release: &str,
+        gpus: &[&Gpu],
+        tables: &Tables,
+    ) -> Vec<FixCall> {
+        let families = fix::families(self.facts.os_release.got(), Ground::Machine);
+        let is_image = families
+            .iter()
+            .any(|family| family == "nixos" || family == "ostree");
+        let builder = self.builder_of("nvidia");
+        let call = match (&builder, self.ready_nvidia_module()) {
+            (Seen::Got(builder), _) if !is_image => build_fix("nvidia", builder, release),
+            (_, Seen::Got(package)) if !is_image => {
+                let call = FixCall::new("install-nvidia-ready-module").with("kernel", release);
+                match ubuntu_module_for(package, release) {
+                    Some(name) => call.with("name", name),
+                    None => call,
+                }
+            }
+            (Seen::Absent, Seen::Absent) if !is_image => {
+                return self.nvidia_install_fixes(gpus, tables);
+            }
+            _ => FixCall::new("build-nvidia-module-for-kernel").with("kernel", release),
+        };
+        vec![self.driver_fix(call)]
+    }
+
+    /// A package that brings NVIDIA's module ready-made; of several the newest. `Absent`: the database of packages has none.
+    pub fn ready_nvidia_module(&self) -> Seen<&str> {
+        let mut unknown = false;
+        let mut found: Vec<&str> = Vec::new();
+        for pattern in ["linux-*", "kmod-nvidia*", "nvidia*"] {
+            match self.packages_matching(pattern) {
+                Seen::Got(packages) => found.extend(packages.into_iter().map(|(name, _)| name)),
+                Seen::Absent => {}
+                _ => unknown = true,
+            }
+        }
+        found.retain(|name| is_ready_nvidia_module(name));
+        match found.into_iter().max_by_key(|name| Version::parse(name)) {
+            Some(name) => Seen::Got(name),
+            None if unknown => Seen::Unasked(Why::NotCaptured),
+            None => Seen::Absent,
+        }
     }
 
     /// Something of NVIDIA's driver is on this system: a module for any kernel, sources of it, or its library.
@@ -378,7 +695,7 @@ impl View<'_> {
             self.module_of_any_kernel("nvidia")
                 .map(|says| (self.module_folder().to_owned(), says)),
             self.driver_library()
-                .map(|path| (path.to_owned(), "is there".to_owned())),
+                .map(|file| (file.path.clone(), "is there".to_owned())),
             self.built_from_source("nvidia")
                 .map(|says| ("/var/lib/dkms".to_owned(), says)),
         ];
@@ -403,7 +720,7 @@ impl View<'_> {
         let mut set_aside = false;
         let mut mine = Vec::new();
         for gpu in self.gpus_of(stack).filter(|gpu| gpu.is_on_bus()) {
-            if gpu.is_set_aside() {
+            if self.is_reserved(gpu) {
                 set_aside = true;
             } else {
                 mine.push(gpu);
@@ -518,6 +835,41 @@ mod tests {
         assert_eq!(install_fixes(&[pascal, kepler]), [PROPRIETARY]);
         assert_eq!(install_fixes(&[unknown]), [OPEN, PROPRIETARY]);
         assert_eq!(install_fixes(&[unknown, ada]), [OPEN, PROPRIETARY]);
+        // RTX 5070 Ti: no flavour takes it and a card of Pascal; whichever is asked about.
+        let blackwell = 0x2c05;
+        assert_eq!(
+            install_fixes(&[blackwell, pascal]),
+            ["no-nvidia-driver-for-all"]
+        );
+        assert_eq!(install_fixes(&[blackwell, ada]), [OPEN]);
+        assert_eq!(install_fixes(&[blackwell, kepler]), [OPEN]);
+    }
+
+    #[test]
+    fn the_package_for_another_kernel_keeps_its_branch() {
+        let name = |package| ubuntu_module_for(package, "6.14.0-37-generic");
+        for (package, wanted) in [
+            (
+                "linux-modules-nvidia-580-open-6.14.0-36-generic",
+                "linux-modules-nvidia-580-open-6.14.0-37-generic",
+            ),
+            (
+                "linux-modules-nvidia-535-server-generic",
+                "linux-modules-nvidia-535-server-6.14.0-37-generic",
+            ),
+            (
+                "linux-modules-nvidia-570-server-open-aws",
+                "linux-modules-nvidia-570-server-open-6.14.0-37-generic",
+            ),
+        ] {
+            assert_eq!(name(package).as_deref(), Some(wanted));
+            assert!(is_ready_nvidia_module(package));
+        }
+        assert_eq!(name("kmod-nvidia-open"), None);
+        assert_eq!(name("linux-modules-nvidia-fs-generic"), None);
+        for other in ["nvidia-utils", "linux-firmware-nvidia", "nvidia-open-dkms"] {
+            assert!(!is_ready_nvidia_module(other), "{other}");
+        }
     }
 
     #[test]

@@ -56,16 +56,30 @@ impl View<'_> {
         }
     }
 
-    /// The file that a 64-bit program loads by this name: the first one in the loader's order that it can load. What lies in
-    /// a toolkit's `stubs` or `compat` folder is loaded only where something brings the loader there. `Absent`: proved that
-    /// there is none.
+    /// The file that a 64-bit program loads by this name. `Absent`: proved that there is none.
     pub fn winner(&self, name: &str) -> Seen<&Library> {
-        self.library(name).and_then(|files| {
-            files
-                .iter()
-                .filter(|file| !file.is_32_bit() && !file.is_empty())
-                .find(|file| file.via.is_some() || !(file.is_stub() || file.is_compat()))
-                .map_or(Seen::Absent, Seen::Got)
+        self.library(name)
+            .and_then(|files| self.loadable(files).next().map_or(Seen::Absent, Seen::Got))
+    }
+
+    /// The files that a 64-bit program of this machine can load, in the loader's order. What lies in a toolkit's `stubs` or
+    /// `compat` folder is loaded only where something brings the loader there.
+    pub(super) fn loadable<'files>(
+        &self,
+        files: &'files [Library],
+    ) -> impl Iterator<Item = &'files Library> {
+        let kernel = self.facts.kernel.got();
+        let machine = kernel.and_then(|kernel| kernel.machine.got());
+        files.iter().filter(move |file| {
+            let elf = file.elf.got();
+            // A recording may not say for which processor it is.
+            let elf_machine = elf.map(|elf| &elf.machine).filter(|name| !name.is_empty());
+            let is_foreign = elf_machine
+                .zip(machine)
+                .is_some_and(|(of, here)| of != here);
+            let is_aside = file.is_stub() || file.is_compat();
+            !(file.is_32_bit() || file.is_empty() || is_foreign)
+                && (file.via.is_some() || !is_aside)
         })
     }
 

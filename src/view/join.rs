@@ -583,15 +583,14 @@ fn integrated(
     facts: &Facts,
 ) -> Option<bool> {
     let amdgpu = facts.drm.got().and_then(|drm| drm.amdgpu.get(address));
-    // Only discrete cards tell who made their memory.
+    // Only discrete cards have a board, and memory of somebody's; older kernels say `unknown` of the memory of others.
     let discrete = amdgpu.is_some_and(|device| {
-        device.vram_vendor.got().is_some() || device.board_info.got().is_some()
+        let maker = device.vram_vendor.got().map(String::as_str);
+        maker.is_some_and(|maker| maker != "unknown") || device.board_info.got().is_some()
     });
-    if discrete {
-        return Some(false);
-    }
     figures
         .and_then(|figures| figures.integrated)
+        .or(discrete.then_some(false))
         .or_else(|| match vendor {
             // Intel's processors have theirs at this address, and no card can have it.
             Vendor::Intel => Some(address.ends_with("00:02.0")),

@@ -2,7 +2,6 @@
 //! where something shows its hardware, where that wakes nothing, and where there is a file to load.
 
 use super::{Gpu, Loaded, Vendor, View};
-use crate::facts::software::Library;
 use crate::facts::{Seen, Why};
 
 /// What the user allows.
@@ -55,7 +54,8 @@ impl View<'_> {
             return Asking::No(Why::Asleep);
         }
         match self.library(name) {
-            Seen::Got(files) => match self.to_load(files) {
+            // A stub is no answer, even where programs would take it.
+            Seen::Got(files) => match self.loadable(files).find(|file| !file.is_stub()) {
                 Some(file) => Asking::Load(file.path.clone()),
                 None => Asking::NotLoaded(format!("no {name} that this program could load")),
             },
@@ -65,18 +65,6 @@ impl View<'_> {
                 Asking::NotLoaded(format!("where {name} is could not be found out: {failure}"))
             }
         }
-    }
-
-    /// The file that the loader would take: no stub of a toolkit, not empty, and not of another processor.
-    fn to_load<'files>(&self, files: &'files [Library]) -> Option<&'files Library> {
-        let machine = self.facts.kernel.as_ref();
-        let machine = machine.and_then(|kernel| kernel.machine.as_ref());
-        files.iter().find(|file| {
-            let fits = file.elf.got().is_none_or(|elf| {
-                elf.class == 64 && machine.got().is_none_or(|machine| elf.machine == **machine)
-            });
-            fits && file.bytes != Seen::Got(0) && !file.path.contains("/stubs/")
-        })
     }
 
     fn shows_hardware(&self) -> bool {
@@ -121,7 +109,7 @@ mod tests {
     use crate::facts::device_nodes::{DeviceNodes, Node};
     use crate::facts::kernel::{Kernel, LoadedModule, LoadedModules};
     use crate::facts::pci::{PciDetail, PciFunction};
-    use crate::facts::software::{Elf, Software};
+    use crate::facts::software::{Elf, Library, Software};
     use crate::facts::{Facts, Failure, Named};
     use crate::tables::Tables;
 
@@ -319,6 +307,11 @@ mod tests {
         let files = vec![
             file("/usr/local/cuda/lib64/stubs/libnvidia-ml.so.1"),
             Library {
+                via: Some("LD_LIBRARY_PATH".to_owned()),
+                ..file("/opt/cuda/lib64/stubs/libnvidia-ml.so.1")
+            },
+            file("/usr/local/cuda/compat/libnvidia-ml.so.1"),
+            Library {
                 bytes: Seen::Got(0),
                 ..file("/usr/lib/empty.so.1")
             },
@@ -336,13 +329,13 @@ mod tests {
             },
             file("/usr/lib/libnvidia-ml.so.1"),
         ];
-        let unfit = Seen::Got(files[..4].to_vec());
+        let unfit = Seen::Got(files[..6].to_vec());
         let load = |path: &str| Asking::Load(path.to_owned());
         assert_eq!(
             nvml(Seen::Got(files.clone())),
             load("/opt/libnvidia-ml.so.1")
         );
-        let unread = Seen::Got(files[5..].to_vec());
+        let unread = Seen::Got(files[7..].to_vec());
         assert_eq!(nvml(unread), load("/usr/lib/libnvidia-ml.so.1"));
         let failed = Failure::errno("EIO");
         for nothing in [unfit, Seen::Absent, Seen::Failed(failed)] {

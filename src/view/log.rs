@@ -41,26 +41,9 @@ impl Event<'_> {
     }
 }
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident $({ $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })?,)*) => {
-        /// What a line says.
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum Kind {
-            $($(#[$doc])* $kind $({ $($(#[$field_doc])* $field: $type),* })?,)*
-        }
-
-        impl Kind {
-            /// Its name alone.
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(Kind::$kind $({ $($field: _),* })? => stringify!($kind),)*
-                }
-            }
-        }
-    };
-}
-
-kinds! {
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
     /// NVIDIA: an error that the driver reports by number.
     Xid {
         /// The number.
@@ -117,6 +100,8 @@ kinds! {
     NeedsProprietaryModule,
     /// NVIDIA: only the open kernel module can drive it.
     NeedsOpenModule,
+    /// NVIDIA: the open kernel module, as it was up to branch 535, wants an option for GPUs of other than data centres.
+    OpenModuleWantsOption,
     /// NVIDIA: the module found no GPU that it serves.
     NoGpuFound,
     /// NVIDIA: another driver holds so many of its GPUs.
@@ -192,12 +177,17 @@ kinds! {
     },
     /// AMD: the driver could not bring the GPU up.
     InitFatal,
-    /// AMD: a block of the GPU could not be brought up or resumed.
+    /// AMD: a block of the GPU could not be brought up.
     IpBlockFailed {
         /// Name of the block, `psp`.
         block: String,
         /// The error.
         error: i32,
+    },
+    /// AMD: a GPU that had been brought up did not come back from sleep or from a reset.
+    ResumeFailed {
+        /// Name of the block that failed, `psp`.
+        block: String,
     },
     /// AMD: the security processor did not take its firmware.
     PspFailed,
@@ -289,6 +279,13 @@ kinds! {
         bar: u32,
         /// It is one of the virtual functions.
         of_virtual_function: bool,
+        /// It is for memory, not for ports.
+        of_memory: bool,
+    },
+    /// A BAR has its address space.
+    BarAssigned {
+        /// Its number.
+        bar: u32,
     },
     /// The IOMMU stopped an access of a device.
     IommuFault,
@@ -352,6 +349,10 @@ const ROWS: &[Row] = &[
     (Nvidia, "GPU has fallen off the bus.", |_| {
         Some(Kind::FellOffBus)
     }),
+    // before 460 (quoted)
+    (Nvidia, "^NVRM: GPU at * has fallen off the bus", |_| {
+        Some(Kind::FellOffBus)
+    }),
     (Nvidia, "RmInitAdapter failed! (*)", |words| {
         Some(Kind::InitFailed {
             code: words[0].to_owned(),
@@ -360,11 +361,9 @@ const ROWS: &[Row] = &[
     (Nvidia, "No firmware image found", |_| {
         Some(Kind::GspFirmwareMissing)
     }),
-    (
-        Nvidia,
-        "GPU does not have the necessary power cables connected",
-        |_| Some(Kind::PowerCableMissing),
-    ),
+    (Nvidia, "does not have the necessary power cables", |_| {
+        Some(Kind::PowerCableMissing)
+    }),
     // src/nvidia/src/kernel/gpu/gsp/: kernel_gsp.c, arch/turing/kernel_gsp_tu102.c, kernel_gsp_booter_tu102.c
     (Nvidia, "Cannot initialize GSP firmware RM", |_| {
         Some(Kind::GspFailed)
@@ -414,6 +413,12 @@ const ROWS: &[Row] = &[
     (Nvidia, "is not supported by open nvidia.ko", |_| {
         Some(Kind::NeedsProprietaryModule)
     }),
+    // osinit.c, up to branch 535
+    (
+        Nvidia,
+        "Open nvidia.ko is only ready for use on Data Center GPUs",
+        |_| Some(Kind::OpenModuleWantsOption),
+    ),
     (
         Nvidia,
         "requires use of the NVIDIA open kernel modules",
@@ -495,13 +500,19 @@ const ROWS: &[Row] = &[
         block(words[0], words[1])
     }),
     (Amd, "resume of IP block <*> failed *", |words| {
-        block(words[0], words[1])
+        Some(Kind::ResumeFailed {
+            block: words[0].to_owned(),
+        })
     }),
     (Amd, "PSP load * failed", |_| Some(Kind::PspFailed)),
     (Amd, "PSP firmware loading failed", |_| {
         Some(Kind::PspFailed)
     }),
-    (Amd, "PSP resume failed", |_| Some(Kind::PspFailed)),
+    (Amd, "PSP resume failed", |_| {
+        Some(Kind::ResumeFailed {
+            block: "psp".to_owned(),
+        })
+    }),
     (Amd, "Unable to locate a BIOS ROM", |_| {
         Some(Kind::RomMissing)
     }),
@@ -546,14 +557,14 @@ const ROWS: &[Row] = &[
         "*uncorrectable hardware errors detected in * block",
         |words| uncorrectable(words[0], words[1]),
     ),
-    // mes_v11_0.c, mes_v12_0.c
-    (Amd, "MES failed to respond to msg=", |_| {
+    // mes_v11_0.c; mes_v12_0.c names the pipe, `MES(0)`
+    (Amd, "MES* failed to respond to msg=", |_| {
         Some(Kind::MesFailed)
     }),
     (Amd, "MES might be in unrecoverable state", |_| {
         Some(Kind::MesFailed)
     }),
-    (Amd, "MES ring buffer is full", |_| Some(Kind::MesFailed)),
+    (Amd, "MES* ring buffer is full", |_| Some(Kind::MesFailed)),
     // amdkfd/kfd_device_queue_manager.c
     (Amd, "qcm fence wait loop timeout expired", |_| {
         Some(Kind::QueuePreemptionFailed)
@@ -690,17 +701,30 @@ const ROWS: &[Row] = &[
         Some(Kind::SlotEmpty)
     }),
     (Other, "VF BAR * can't assign; no space", |words| {
-        bar(words[0], true)
+        bar(words[0], words[0], true)
     }),
-    (Other, "VF BAR * failed to assign", |words| {
-        bar(words[0], true)
+    (Other, "VF BAR * failed to assign*", |words| {
+        bar(words[0], words[0], true)
     }),
-    (Other, "BAR *: no space for", |words| bar(words[0], false)),
+    (Other, "BAR *: no space for *", |words| {
+        bar(words[0], words[1], false)
+    }),
     (Other, "BAR * can't assign; no space", |words| {
-        bar(words[0], false)
+        bar(words[0], words[0], false)
     }),
-    (Other, "BAR * failed to assign", |words| {
-        bar(words[0], false)
+    // the range stands before the words or behind them
+    (Other, ": BAR *: failed to assign*", |words| {
+        let range = if words[1].is_empty() {
+            words[0]
+        } else {
+            words[1]
+        };
+        bar(words[0], range, false)
+    }),
+    (Other, ": BAR *: assigned*", |words| {
+        Some(Kind::BarAssigned {
+            bar: first_number(words[0])?,
+        })
     }),
     // drivers/iommu/: amd/iommu.c, intel/dmar.c
     (Other, "AMD-Vi: Event logged [IO_PAGE_FAULT", |_| {
@@ -716,6 +740,9 @@ const ROWS: &[Row] = &[
     // kernel/power/suspend.c, hibernate.c; drivers/base/power/main.c
     (Other, "PM: suspend entry", |_| Some(Kind::SuspendEntry)),
     (Other, "PM: suspend exit", |_| Some(Kind::SuspendExit)),
+    // before Linux 5.3
+    (Other, "PM: hibernation entry", |_| Some(Kind::SuspendEntry)),
+    (Other, "PM: hibernation exit", |_| Some(Kind::SuspendExit)),
     (Other, "PM: hibernation: hibernation entry", |_| {
         Some(Kind::SuspendEntry)
     }),
@@ -828,12 +855,17 @@ fn other_kernel(name: &str, differs: &str) -> Option<Kind> {
     })
 }
 
-/// Its number stands first, with or without a colon.
-fn bar(text: &str, of_virtual_function: bool) -> Option<Kind> {
+fn first_number(text: &str) -> Option<u32> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    number(&text[..digits])
+}
+
+/// Its number stands first, with or without a colon; the range is like `[mem size 0x10000000 64bit pref]`.
+fn bar(text: &str, range: &str, of_virtual_function: bool) -> Option<Kind> {
     Some(Kind::BarUnassigned {
-        bar: number(&text[..digits])?,
+        bar: first_number(text)?,
         of_virtual_function,
+        of_memory: range.contains("[mem"),
     })
 }
 
@@ -1062,6 +1094,17 @@ impl<'a> View<'a> {
     pub fn log_of<'g>(&'g self, gpu: &'g Gpu) -> impl Iterator<Item = &'g Event<'a>> {
         self.log_events.iter().filter(|event| {
             event.current && gpu.pci.as_ref().is_some_and(|address| event.names(address))
+        })
+    }
+
+    /// Lines about this GPU, and those that name none where it is the only one of its vendor.
+    pub fn log_near<'g>(&'g self, gpu: &'g Gpu) -> impl Iterator<Item = &'g Event<'a>> {
+        let same = self.gpus.iter().filter(|other| other.vendor == gpu.vendor);
+        let alone = same.count() == 1;
+        self.log_events.iter().filter(move |event| {
+            let named = |address: &String| event.names(address);
+            event.current
+                && (gpu.pci.as_ref().is_some_and(named) || alone && event.addresses.is_empty())
         })
     }
 }

@@ -17,10 +17,12 @@ pub mod visible;
 mod wanted;
 
 pub use crate::terms::{Stack, Vendor};
-pub use amdgpu::MissingFirmware;
+pub use amdgpu::{AmdgpuGround, MissingFirmware};
 pub use ask::{AtFirstUse, Loaded, RELEASE_FILE};
-pub use builds::{BuildGround, DkmsTree};
-pub use drivers::{DriverGround, FitGround, GpusToDrive, Takes, is_set_aside};
+pub use builds::{BuildGround, DkmsTree, build_fix};
+pub use drivers::{
+    DriverGround, FitGround, Flavour, GpusToDrive, Takes, is_of_module, is_set_aside, legacy_branch,
+};
 pub use libraries::{Allowed, Asking};
 
 use crate::facts::{Facts, Seen};
@@ -151,6 +153,8 @@ pub struct View<'a> {
     pub required: Vec<Stack>,
     /// What the kernel log says, in its order.
     pub log_events: Vec<log::Event<'a>>,
+    /// Every GPU that the ROCm runtime finds here, before and after its variables, in its order.
+    pub rocm_agents: Vec<rocm::RocmAgent>,
 }
 
 impl<'a> View<'a> {
@@ -170,9 +174,11 @@ impl<'a> View<'a> {
                 .kernel_log
                 .got()
                 .map_or_else(Vec::new, |log| log::events(&log.lines)),
+            rocm_agents: Vec::new(),
         };
         // The GPU of such a chip is on no bus, so nothing here would name it.
         view.gpus_whole &= !view.is_tegra();
+        view.rocm_agents = view.find_rocm_agents();
         view
     }
 

@@ -62,7 +62,12 @@ pub fn card_link(address: &str, vendor: Vendor, bus: &PciBus) -> Option<PcieLink
             .last(),
         Vendor::Nvidia | Vendor::Other => None,
     };
-    let hop = hop.map_or(address, String::as_str);
+    let hop = match (hop, vendor) {
+        (Some(hop), _) => hop.as_str(),
+        // The hop inside the card alone says nothing of the slot.
+        (None, Vendor::Intel) => return None,
+        (None, _) => address,
+    };
     let detail = bus.items.get(hop)?.detail.as_ref()?;
     // Devices inside a processor have no link: the kernel writes `Unknown` and a width of 0 or 255.
     let speed = |seen: &Seen<String>| seen.got().filter(|text| text.contains("GT/s")).cloned();

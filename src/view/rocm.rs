@@ -179,15 +179,14 @@ impl View<'_> {
         Setting::None
     }
 
-    /// Every GPU that the ROCm runtime finds here, before and after its variables, in its order.
-    pub fn rocm_agents(&self) -> Vec<RocmAgent> {
+    pub(super) fn find_rocm_agents(&self) -> Vec<RocmAgent> {
         let filters = [
             "ROCR_VISIBLE_DEVICES",
             "HIP_VISIBLE_DEVICES",
             "CUDA_VISIBLE_DEVICES",
         ];
         let unfiltered = filters.iter().all(|name| self.variable(name).is_absent());
-        let left = self.hip_order();
+        let left = self.left_to_hip();
         let nodes = self.facts.kfd.got().map(|kfd| &kfd.nodes.items);
         let target = |node: u32| {
             let properties = nodes?.get(&node.to_string())?.properties.got()?;
@@ -249,12 +248,12 @@ impl View<'_> {
     }
 
     /// A GPU as the runtime finds it: several where it is partitioned. `Absent`: it is none of the runtime's.
-    pub fn rocm_agents_of(&self, gpu: &Gpu) -> Seen<Vec<RocmAgent>> {
+    pub fn rocm_agents_of(&self, gpu: &Gpu) -> Seen<Vec<&RocmAgent>> {
         if self.wsl().is_some() || gpu.remembered || gpu.passed_in == Some(false) {
             return Seen::Absent;
         }
-        let mut agents = self.rocm_agents();
-        agents.retain(|agent| agent.gpu.as_ref() == Some(&gpu.key));
+        let of_gpu = |agent: &&RocmAgent| agent.gpu.as_ref() == Some(&gpu.key);
+        let agents: Vec<&RocmAgent> = self.rocm_agents.iter().filter(of_gpu).collect();
         if !agents.is_empty() {
             return Seen::Got(agents);
         }
@@ -264,12 +263,32 @@ impl View<'_> {
     /// Part of a processor, while a card of its own is there to compute with: nobody means to use it.
     pub fn is_spare(&self, gpu: &Gpu) -> bool {
         gpu.integrated == Some(true)
-            && self.rocm_agents().iter().any(|agent| {
+            && self.rocm_agents.iter().any(|agent| {
                 agent.shown != Some(false)
                     && self.gpus.iter().any(|other| {
                         agent.gpu.as_ref() == Some(&other.key) && other.integrated == Some(false)
                     })
             })
+    }
+
+    /// Whether two targets are of one generation, so that the kernels of one may run on the other. None: one of them is not
+    /// in the tables. The major number 9 stands for several: GCN 5 and each of CDNA have instructions of their own.
+    pub fn are_of_one_generation(&self, one: Target, other: Target) -> Option<bool> {
+        if one == other {
+            return Some(true);
+        }
+        if one.major != other.major {
+            return Some(false);
+        }
+        if one.major != 9 {
+            return Some(true);
+        }
+        let family = |target: Target| {
+            let name = target.name();
+            let generic = self.tables.generic_of(&name);
+            generic.or_else(|| self.tables.architecture(&name))
+        };
+        Some(family(one)? == family(other)?)
     }
 
     /// Whether the rocBLAS of any ROCm of this system has kernels for a target. What frameworks bring along is not looked at.

@@ -1,5 +1,6 @@
 //! Which devices a runtime numbers, in which order, and what the variables leave of them.
 
+use super::access::Access;
 use super::{Stack, View};
 use crate::facts::Seen;
 
@@ -40,6 +41,14 @@ pub enum Reader {
     Hip,
 }
 
+impl Reader {
+    /// Values that stand for no device at all. HIP takes an empty one for none that is set, so it is not asked of it.
+    fn is_for_none(self, value: &str) -> bool {
+        let words = self == Reader::Cuda && matches!(value, "NoDevFiles" | "none");
+        words || value == "-1" || (value.is_empty() && self != Reader::Hip)
+    }
+}
+
 /// What a value does to the devices that it may name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -51,6 +60,17 @@ pub enum Effect {
     Hides(&'static str, String),
     /// Cannot be told.
     Unclear(String),
+}
+
+impl Effect {
+    /// The places that it leaves. None: cannot be told.
+    pub fn left(self) -> Option<Vec<usize>> {
+        match self {
+            Effect::Leaves(left) | Effect::Stops(left, ..) => Some(left),
+            Effect::Hides(..) => Some(Vec::new()),
+            Effect::Unclear(_) => None,
+        }
+    }
 }
 
 /// `1 GPU`, `8 GPUs`.
@@ -99,6 +119,9 @@ impl Devices {
 
     /// Reads a list as the runtimes do: from the left, up to the first entry that is no device.
     pub fn effect(&self, value: &str) -> Effect {
+        if self.reader.is_for_none(value) {
+            return Effect::Hides("empty", "hides every GPU".to_owned());
+        }
         if self.count == Some(0) {
             return Effect::Unclear("no GPU is held by the driver".to_owned());
         }
@@ -394,12 +417,7 @@ impl View<'_> {
         }
         let left = match self.variable("CUDA_VISIBLE_DEVICES") {
             Seen::Absent => (0..count).collect(),
-            Seen::Got("") => Vec::new(),
-            Seen::Got(value) => match devices.effect(value) {
-                Effect::Leaves(left) | Effect::Stops(left, ..) => left,
-                Effect::Hides(..) => Vec::new(),
-                Effect::Unclear(_) => return None,
-            },
+            Seen::Got(value) => devices.effect(value).left()?,
             _ => return None,
         };
         Some(taken(&devices, &left))
@@ -420,29 +438,34 @@ impl View<'_> {
         }
     }
 
-    /// The agents that a HIP program of this environment finds, in its order. None: not known.
+    /// The agents that a HIP program of this environment finds, in its order. None: not known, as where one of their nodes is
+    /// not known to open: the runtime leaves such a GPU out or finds none at all.
     pub fn hip_order(&self) -> Option<Vec<Agent>> {
+        let nodes = self.nodes_of(Stack::Rocm);
+        let opens = |path: &str| matches!(self.access(path), Access::Allowed(_));
+        nodes
+            .iter()
+            .all(|node| node.npu || opens(&node.path))
+            .then(|| self.left_to_hip())?
+    }
+
+    /// The agents that the variables leave to a HIP program. None: not known.
+    pub(super) fn left_to_hip(&self) -> Option<Vec<Agent>> {
         let devices = self.rocm_devices();
         let count = devices.count?;
-        let left_by_rocr: Vec<usize> = match self.variable("ROCR_VISIBLE_DEVICES") {
+        let left_by_rocr = match self.variable("ROCR_VISIBLE_DEVICES") {
             Seen::Absent => (0..count).collect(),
-            Seen::Got(value) if value.is_empty() || value == "-1" => return Some(Vec::new()),
-            Seen::Got(value) => match devices.effect(value) {
-                Effect::Leaves(left) | Effect::Stops(left, ..) => left,
-                Effect::Hides(..) => return Some(Vec::new()),
-                Effect::Unclear(_) => return None,
-            },
+            Seen::Got(value) => devices.effect(value).left()?,
             _ => return None,
         };
+        // HIP has nothing to read then.
+        if left_by_rocr.is_empty() {
+            return Some(Vec::new());
+        }
         let devices = devices.left_to_hip(Some(&left_by_rocr));
         let left = match self.hip_variable().ok()? {
             None => (0..left_by_rocr.len()).collect(),
-            Some((_, "-1")) => Vec::new(),
-            Some((_, value)) => match devices.effect(value) {
-                Effect::Leaves(left) | Effect::Stops(left, ..) => left,
-                Effect::Hides(..) => Vec::new(),
-                Effect::Unclear(_) => return None,
-            },
+            Some((_, value)) => devices.effect(value).left()?,
         };
         Some(taken(&devices, &left))
     }

@@ -172,15 +172,31 @@ impl View<'_> {
     fn signs_of_rocm(&self, signs: &mut Signs) {
         match self.facts.software.got() {
             Some(software) => {
-                signs.add(software.rocm.as_ref().and_then(|installs| {
-                    installs
-                        .keys()
-                        .next()
-                        .map_or(Seen::Absent, |path| Seen::Got(format!("ROCm in {path}")))
-                }));
+                signs.add(
+                    software
+                        .rocm
+                        .as_ref()
+                        .map(|_| ())
+                        .and_then(|()| Seen::Absent),
+                );
+                for (path, install) in software.rocm.got().into_iter().flatten() {
+                    signs.add(match path.as_str() {
+                        // The runtime alone may have come along with something else.
+                        "/usr" => install
+                            .rocblas_targets
+                            .as_ref()
+                            .map(|_| "rocBLAS in /usr".to_owned()),
+                        path => Seen::Got(format!("ROCm in {path}")),
+                    });
+                }
             }
             None => signs.unknown = true,
         }
+        // Most systems have none of them, so that the list of packages is not known takes nothing away.
+        signs.add_found(ROCM_PACKAGES.iter().find_map(|pattern| {
+            let (name, _) = *self.packages_matching(pattern).got()?.first()?;
+            Some(format!("the package {name} is installed"))
+        }));
         if self.gpus_of(Stack::Rocm).next().is_none() {
             return;
         }
@@ -244,14 +260,26 @@ pub(super) fn is_source_of(module: &str, name: &str) -> bool {
     own && !other
 }
 
-/// Libraries that come with the user space of the stack and with nothing else.
+/// Libraries that come with the user space of the stack and with nothing else. ROCm's runtime is none: distributions bring
+/// `libamdhip64` and `libhsa-runtime64` along with Open MPI and with programs that can do without.
 fn libraries(stack: Stack) -> &'static [&'static str] {
     match stack {
         Stack::Cuda => &["libcuda.so.1"],
-        Stack::Rocm => &["libamdhip64.so", "libhsa-runtime64.so.1"],
+        Stack::Rocm => &[],
         Stack::LevelZero => &["libze_intel_gpu.so.1"],
     }
 }
+
+/// Packages that nobody installs but to compute with ROCm: none of those that others need at run time.
+const ROCM_PACKAGES: &[&str] = &[
+    "hipcc*",
+    "librocblas*",
+    "rocblas*",
+    "rocm",
+    "rocm-dev*",
+    "rocm-hip-sdk",
+    "rocminfo",
+];
 
 /// Programs that come with the toolkit or the user space of the stack and with nothing else.
 fn programs(stack: Stack) -> &'static [&'static str] {
