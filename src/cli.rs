@@ -17,6 +17,7 @@ Examples:
   gpucheck --only 'nvidia-*' --skip nouveau-bound
   sudo gpucheck --user ollama                may the service's user use the GPUs?
   gpucheck explain nouveau-bound             what a check finds, and why it matters
+  gpucheck tables cuda 12.8                  what it needs, and what supports it
   gpucheck capture --output machine.txt      write down what was seen ...
   gpucheck --replay machine.txt              ... and judge it anywhere
 
@@ -24,6 +25,16 @@ Exit status:
   0  nothing at or above --fail-on, and every --require is met; having no GPU is no error
   1  something is, or a --require is not met
   2  gpucheck itself could not do its work";
+
+const TABLES_EXAMPLES: &str = "\
+Examples:
+  gpucheck tables cuda 12.8
+  gpucheck tables driver 580.95.05
+  gpucheck tables rocm 7.2
+  gpucheck tables gpu RTX 5090
+  gpucheck tables gfx1151
+  gpucheck tables sm_89
+  gpucheck tables xid 79";
 
 /// Says which GPUs are here, how far their stack works, what is wrong, and how to mend it
 ///
@@ -56,6 +67,11 @@ pub enum Command {
     Explain(ExplainArgs),
     /// List all checks
     List(ListArgs),
+    /// Say what fits with what: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code
+    ///
+    /// Offline, from the built-in tables, with where and when each statement was read. Without words it lists the tables.
+    #[command(after_help = TABLES_EXAMPLES)]
+    Tables(TablesArgs),
     /// Write down what was seen, for `gpucheck --replay`
     ///
     /// The file is text. User and host names, serial numbers, UUIDs, addresses and tokens are replaced unless
@@ -193,6 +209,20 @@ pub struct ListArgs {
     pub format: ListFormat,
 }
 
+/// Arguments of `tables`.
+#[derive(Debug, Args)]
+pub struct TablesArgs {
+    /// What to look up: `cuda`, `driver`, `rocm`, `gpu` or `xid` with a name; or a target
+    #[arg(value_name = "WORD")]
+    pub words: Vec<String>,
+    /// Form of the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: ListFormat,
+    /// Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
 /// Arguments of `capture`.
 #[derive(Debug, Args)]
 pub struct CaptureArgs {
@@ -208,7 +238,7 @@ pub struct CaptureArgs {
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
     /// Folder to write into
-    #[arg(value_name = "DIR", default_value = "docs")]
+    #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 }
 

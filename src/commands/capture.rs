@@ -30,9 +30,9 @@ pub fn run(args: &CaptureArgs) -> Result<u8> {
         made_by: Some(made_by),
         ..Entries::default()
     };
-    for text in &looked.entries {
+    for text in looked.entries {
         machine
-            .push_text(text)
+            .push_text(text.leak())
             .map_err(anyhow::Error::msg)
             .context("what the worker wrote down cannot be read")?;
     }
@@ -41,7 +41,7 @@ pub fn run(args: &CaptureArgs) -> Result<u8> {
         if let Failure::TimedOut { at } = failure
             && at.starts_with('/')
         {
-            machine.entries.push(Entry::Hang(at.clone()));
+            machine.entries.push(Entry::Hang(at.clone().into()));
         }
     }
     let text = machine.to_string();

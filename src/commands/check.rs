@@ -8,21 +8,21 @@ use crate::finding::Severity;
 use crate::readiness::State;
 use crate::report::style::Verbosity;
 use crate::report::{self, Report, json, markdown, terminal};
-use crate::tables::Tables;
 use crate::view::{Stack, View};
 use crate::{chain, checks, files, readiness};
 use anyhow::{Context, Result, bail};
 use clap::ColorChoice;
 use std::collections::BTreeSet;
-use std::io;
-use std::path::Path;
 
 /// Looks, judges, reports.
 pub fn run(args: &CheckArgs, color: ColorChoice) -> Result<u8> {
     if args.facts && args.format != Format::Json {
         bail!("--facts needs --format json");
     }
-    let tables = tables(args)?;
+    let tables = super::tables_of(
+        args.data.as_deref(),
+        args.replay.is_none() && args.look.root.is_none(),
+    )?;
     let filter = Filter::new(&args.only, &args.skip, &tables)?;
     let looked = match &args.replay {
         Some(machine) => replay(machine, &args.look, &tables)?,
@@ -60,33 +60,6 @@ pub fn run(args: &CheckArgs, color: ColorChoice) -> Result<u8> {
     }
     let failed = !unmet.is_empty() || fails(args.fail_on, &report);
     Ok(if failed { BAD } else { GOOD })
-}
-
-/// The built-in tables with those of `--data` over them; a live system may have some of its own below those.
-fn tables(args: &CheckArgs) -> Result<Tables> {
-    const OF_THE_SYSTEM: &str = "/etc/gpucheck/data";
-    let mut overrides = Vec::new();
-    if args.replay.is_none() && args.look.root.is_none() {
-        match files::read_tables(Path::new(OF_THE_SYSTEM)) {
-            Ok(tables) => overrides = tables,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot read `{OF_THE_SYSTEM}`"));
-            }
-        }
-    }
-    if let Some(folder) = &args.data {
-        let tables = files::read_tables(folder)
-            .with_context(|| format!("cannot read the tables in `{}`", folder.display()))?;
-        // Later ones of the same name win.
-        overrides.extend(tables);
-    }
-    if overrides.is_empty() {
-        return Ok(Tables::embedded());
-    }
-    Tables::with_overrides(overrides)
-        .map_err(anyhow::Error::msg)
-        .context("a table is not in order")
 }
 
 fn required_stacks(requirements: &[Requirement]) -> Vec<Stack> {
@@ -133,7 +106,9 @@ fn unmet(requirement: &Requirement, report: &Report) -> Option<String> {
                 let ready = ready.len();
                 let mut why = format!("gpus={count}: {ready} ready, {seen} seen");
                 for row in &report.readiness {
-                    if row.state != State::Ready && row.state != State::NotSetUp {
+                    // Of Vulkan no GPU is counted.
+                    let counts = Stack::ALL.iter().any(|stack| stack.name() == row.stack);
+                    if counts && !matches!(row.state, State::Ready | State::NotSetUp) {
                         why += &format!("; {} is {}: {}", row.stack, state(row.state), row.because);
                     }
                 }
@@ -146,8 +121,8 @@ fn unmet(requirement: &Requirement, report: &Report) -> Option<String> {
 fn state(state: State) -> &'static str {
     match state {
         State::Ready => "ready",
-        State::Partial => "ready in part",
-        State::Broken => "broken",
+        State::Partial => "partly ready",
+        State::Broken => "not ready",
         State::NotSetUp => "not set up",
         State::Unknown => "unknown",
     }
@@ -159,6 +134,7 @@ mod tests {
     use crate::facts::Facts;
     use crate::readiness::Readiness;
     use crate::report::{FindingRow, Origin};
+    use crate::tables::Tables;
 
     fn report() -> Report {
         let (facts, tables) = (Facts::default(), Tables::embedded());
@@ -200,6 +176,8 @@ mod tests {
             state,
             broken_at: None,
             because: format!("of {stack}"),
+            finding: None,
+            doubt: false,
             gpus: gpus.iter().map(|gpu| (*gpu).to_owned()).collect(),
         };
         report.readiness = vec![
@@ -211,8 +189,8 @@ mod tests {
         let unmet_stack = |stack: &str| unmet(&Requirement::Stack(stack.to_owned()), &report);
         assert_eq!(unmet_stack("cuda"), None);
         for (stack, state) in [
-            ("rocm", "broken"),
-            ("vulkan", "ready in part"),
+            ("rocm", "not ready"),
+            ("vulkan", "partly ready"),
             ("level-zero", "unknown"),
         ] {
             let why = format!("{stack} is {state}: of {stack}");
@@ -221,7 +199,8 @@ mod tests {
         assert_eq!(unmet(&Requirement::Gpus(3), &report), None);
         let why = unmet(&Requirement::Gpus(4), &report).expect("too few");
         assert!(why.starts_with("gpus=4: 3 ready, 0 seen"), "{why}");
-        assert!(why.contains("rocm is broken: of rocm"), "{why}");
+        assert!(why.contains("rocm is not ready: of rocm"), "{why}");
+        assert!(!why.contains("vulkan"), "{why}");
         report.readiness.clear();
         assert!(unmet(&Requirement::Stack("cuda".to_owned()), &report).is_some());
         assert!(unmet(&Requirement::Gpus(1), &report).is_some());

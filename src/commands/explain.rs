@@ -4,13 +4,13 @@ use super::{GOOD, names, style_for};
 use crate::check::{Ask, Check};
 use crate::cli::ExplainArgs;
 use crate::finding::Severity;
+use crate::report::page::wrap;
 use crate::report::style::Style;
 use crate::tables::{CheckRow, Tables};
 use crate::{checks, files};
 use anyhow::{Result, bail};
 use clap::ColorChoice;
 use std::path::Path;
-use unicode_width::UnicodeWidthStr;
 
 /// Writes the explanation.
 pub fn run(args: &ExplainArgs, color: ColorChoice) -> Result<u8> {
@@ -63,31 +63,18 @@ fn explanation(check: &Check, row: Option<&CheckRow>, typed: &str, style: &Style
     text + &wrapped(&paragraph, style.width)
 }
 
-/// The words in lines of at most this width; those after the first of a list are indented.
+/// The words in lines of at most this width, commands whole; those after the first of a list are indented.
 fn wrapped(paragraph: &str, width: usize) -> String {
+    if paragraph.trim().is_empty() {
+        return String::new();
+    }
     let indent = if paragraph.starts_with("- ") {
         "  "
     } else {
         ""
     };
-    let mut text = String::new();
-    let mut column = 0;
-    for word in paragraph.split_whitespace() {
-        if column > 0 && column + 1 + word.width() > width {
-            text.push('\n');
-            text += indent;
-            column = indent.len();
-        } else if column > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text += word;
-        column += word.width();
-    }
-    if column > 0 {
-        text.push('\n');
-    }
-    text
+    let lines = wrap(paragraph, width, width - indent.len());
+    lines.join(&format!("\n{indent}")) + "\n"
 }
 
 /// The lines of a doc comment without the space that each begins with.
@@ -156,5 +143,7 @@ mod tests {
         assert_eq!(wrapped("- aa bb cc", 7), "- aa bb\n  cc\n");
         assert_eq!(wrapped("longer-than-that a", 5), "longer-than-that\na\n");
         assert_eq!(wrapped("", 5), "");
+        // What somebody copies stays in one piece.
+        assert_eq!(wrapped("ask `a b c d` now", 8), "ask\n`a b c d`\nnow\n");
     }
 }

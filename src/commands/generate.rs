@@ -152,6 +152,7 @@ mod tests {
                 "man/gpucheck-explain.1",
                 "man/gpucheck-generate.1",
                 "man/gpucheck-list.1",
+                "man/gpucheck-tables.1",
                 "man/gpucheck.1",
             ]
         );

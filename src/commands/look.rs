@@ -17,6 +17,7 @@ use crate::view::{Allowed, Asking, View};
 use crate::{
     facts::Seen,
     host::machine::{self, Entry, NOT_LOADED},
+    worker::Gathered,
 };
 use anyhow::{Context, Result, bail};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,7 +60,8 @@ pub fn ask(host: &Host, (source, probe): &Probe, facts: &mut Facts) {
 pub fn replay(path: &Path, args: &LookArgs, tables: &Tables) -> Result<Looked> {
     let name = || format!("cannot replay `{}`", path.display());
     let text = files::read(path).with_context(name)?;
-    let entries = Entries::parse(&text)
+    // It may stay until the program ends, which is soon: entries are parts of it.
+    let entries = Entries::parse(text.leak())
         .map_err(anyhow::Error::msg)
         .with_context(name)?;
     if let Some(base) = entries.base() {
@@ -247,9 +249,10 @@ pub fn look(args: &LookArgs, tables: &Tables, record: bool) -> Result<Looked> {
             gathered
                 .failed
                 .retain(|(source, _)| !late.sources.contains(source));
-            gathered
-                .entries
-                .extend(late.entries(&gathered.facts).filter(|_| record));
+            if record {
+                let entries: Vec<String> = late.entries(&gathered).collect();
+                gathered.entries.extend(entries);
+            }
         }
     }
     known_user(&gathered.facts, args)?;
@@ -284,12 +287,21 @@ impl Late {
         }
     }
 
-    /// What a library answered, or why it did not, as it is written down.
-    fn entries(&self, facts: &Facts) -> impl Iterator<Item = String> {
-        self.sources.iter().filter_map(|source| {
-            let json = facts.field_to_json(source)?.ok()?;
+    /// Why a library did not answer, as it is written down: its worker did not come to that.
+    fn entries(&self, gathered: &Gathered) -> impl Iterator<Item = String> {
+        let is_written = |source: &str| {
+            let start = format!("answer @{source} ");
+            let mut lines = gathered.entries.iter().flat_map(|text| text.lines());
+            lines.any(|line| line.starts_with(&start))
+        };
+        let sources = self
+            .sources
+            .iter()
+            .filter(move |source| !is_written(source));
+        sources.filter_map(|source| {
+            let json = gathered.facts.field_to_json(source)?.ok()?;
             let answer: Seen<serde_json::Value> = serde_json::from_str(&json).ok()?;
-            let entry = Entry::Answer((*source).to_owned(), machine::answer_to_json(&answer));
+            let entry = Entry::Answer((*source).into(), machine::answer_to_json(&answer));
             Some(format!("{entry}\n"))
         })
     }

@@ -10,10 +10,13 @@ mod look;
 mod names;
 #[cfg(target_os = "linux")]
 mod probe;
+mod tables;
 
 use crate::cli::{Cli, Command};
 use crate::files;
 use crate::report::style::{self, Style};
+use crate::tables::Tables;
+use anyhow::{Context, Result};
 use clap::ColorChoice;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -31,6 +34,7 @@ pub fn run(cli: &Cli) -> u8 {
         None => check::run(&cli.check, cli.color),
         Some(Command::Explain(args)) => explain::run(args, cli.color),
         Some(Command::List(args)) => list::run(args, cli.color),
+        Some(Command::Tables(args)) => tables::run(args, cli.color),
         Some(Command::Capture(args)) => capture::run(args),
         Some(Command::Generate(args)) => generate::run(args),
         #[cfg(target_os = "linux")]
@@ -60,6 +64,33 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 pub fn say(text: &str) {
     // Where nobody can be told, nobody can be told that either.
     let _ = writeln!(io::stderr(), "gpucheck: {}", style::clean(text));
+}
+
+/// The built-in tables with those of a folder over them; a running system may have some of its own below those.
+fn tables_of(folder: Option<&Path>, of_this_system: bool) -> Result<Tables> {
+    const OF_THE_SYSTEM: &str = "/etc/gpucheck/data";
+    let mut overrides = Vec::new();
+    if of_this_system {
+        match files::read_tables(Path::new(OF_THE_SYSTEM)) {
+            Ok(tables) => overrides = tables,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read `{OF_THE_SYSTEM}`"));
+            }
+        }
+    }
+    if let Some(folder) = folder {
+        let tables = files::read_tables(folder)
+            .with_context(|| format!("cannot read the tables in `{}`", folder.display()))?;
+        // Later ones of the same name win.
+        overrides.extend(tables);
+    }
+    if overrides.is_empty() {
+        return Ok(Tables::embedded());
+    }
+    Tables::with_overrides(overrides)
+        .map_err(anyhow::Error::msg)
+        .context("a table is not in order")
 }
 
 /// How to write to this place.

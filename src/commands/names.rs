@@ -63,7 +63,11 @@ pub fn nearest<'a>(typed: &str, names: &[&'a str]) -> Vec<&'a str> {
 
 /// What to add to an error about a name that nobody knows.
 pub fn hint(typed: &str, names: &[&str]) -> String {
-    let near = nearest(typed, names);
+    let lower = typed.to_lowercase();
+    if lower != typed && names.iter().any(|name| matches(&lower, name)) {
+        return format!("names are in lower case: `{lower}`");
+    }
+    let near = nearest(&lower, names);
     if near.is_empty() {
         return "`gpucheck list` shows all".to_owned();
     }
@@ -138,6 +142,14 @@ mod tests {
             ["nvidia-driver-not-installed"]
         );
         assert!(nearest("xyz", &names).is_empty());
+        assert_eq!(
+            hint("NVIDIA-*", &names),
+            "names are in lower case: `nvidia-*`"
+        );
+        assert_eq!(
+            hint("NOUVEAU-BOND", &names),
+            "did you mean `nouveau-bound`?"
+        );
         assert!(nearest(&"x".repeat(100_000), &names).is_empty());
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("", "abc"), 3);

@@ -63,6 +63,7 @@ pub fn source(args: &LookArgs) -> Result<Box<dyn Source>> {
 pub fn run(args: &ProbeArgs) -> Result<u8> {
     worker::end_with_parent();
     let output = Rc::new(Output::take().context("cannot keep the output to itself")?);
+    let is_first = matches!(args.worker, Worker::Files(_));
     let (sources, args, library) = of_worker(&args.worker);
     if library.is_some_and(|library| !library.starts_with('/')) {
         bail!("--library takes the whole path of a file");
@@ -88,11 +89,11 @@ pub fn run(args: &ProbeArgs) -> Result<u8> {
         host = host.recording();
     }
     // The first worker says when the machine was looked at.
-    if matches!(sources.first(), Some(first) if Some(*first) == probes::files().next())
-        && let Some(clock) = host.clock()
-    {
+    if is_first && let Some(clock) = host.clock() {
         output.tell(&Event::Clock(&clock))?;
     }
+    // Of all sources: some need not ask again what another one knows.
+    let mut facts = Facts::default();
     let from = |name: &&str| args.from.as_ref().is_some_and(|from| from != name);
     for probe in sources
         .into_iter()
@@ -100,7 +101,6 @@ pub fn run(args: &ProbeArgs) -> Result<u8> {
         .filter_map(probes::named)
     {
         let (name, _) = probe;
-        let mut facts = Facts::default();
         output.tell(&Event::Begin(name))?;
         let start = Instant::now();
         match may_ask(&host, library.is_some()) {
@@ -149,14 +149,12 @@ fn is_roots_own(host: &Host) -> bool {
     {
         return true;
     }
-    let library = host.options().library.as_deref().unwrap_or_default();
-    let Seen::Got(real) = host.real(library) else {
-        // It is not there, or no path: then it cannot be loaded either, and that is the better answer.
+    let Seen::Got(way) = host.way_to_library() else {
+        // It is not there, or no path: then it is not loaded either, and that is the better answer.
         return true;
     };
-    let ends = real.match_indices('/').map(|(at, _)| at.max(1));
-    ends.chain([real.len()]).all(|end| {
-        host.stat(&real[..end]).got().is_some_and(|stat| {
+    way.iter().all(|stat| {
+        stat.got().is_some_and(|stat| {
             let others = if stat.gid == Some(0) { 0o002 } else { 0o022 };
             stat.uid == Some(0) && stat.mode.is_some_and(|mode| mode & others == 0)
         })

@@ -10,7 +10,7 @@ use crate::check::Verdict;
 use crate::facts::{Facts, Failure, Seen};
 use crate::finding::{Finding, Severity};
 use crate::fix::Fix;
-use crate::readiness::Readiness;
+use crate::readiness::{Readiness, State};
 use crate::tables::Tables;
 use crate::view::visible::Agent;
 use crate::view::{Gpu, Place, Vendor, View};
@@ -40,6 +40,10 @@ pub fn assemble(
         .iter()
         .map(|gpu| gpu_row(gpu, view, &orders))
         .collect();
+    let mut gpus = gpus;
+    for gpu in &mut gpus {
+        say_what_is_lost(gpu, answers, readiness);
+    }
     let verdicts: Vec<VerdictRow> = answers
         .iter()
         .map(|answer| verdict_row(answer, answers))
@@ -199,6 +203,7 @@ fn gpu_row(gpu: &Gpu, view: &View, orders: &Orders) -> GpuRow {
         integrated: gpu.integrated,
         asleep: gpu.asleep,
         passed_in: gpu.passed_in,
+        lost: false,
         link: gpu.link.as_ref().map(|link| LinkRow {
             speed: link.speed.clone(),
             width: link.width,
@@ -214,6 +219,27 @@ fn gpu_row(gpu: &Gpu, view: &View, orders: &Orders) -> GpuRow {
             render: gpu.render.clone(),
             kfd_nodes: gpu.kfd_nodes.clone(),
         },
+    }
+}
+
+/// A lost GPU, and one of a stack that cannot start, has no number by which a program could ask for it.
+fn say_what_is_lost(gpu: &mut GpuRow, answers: &[Answer], readiness: &[Readiness]) {
+    let about = Subject::Gpu(gpu.key.clone());
+    gpu.lost = answers.iter().any(|answer| {
+        answer.check == "gpu-fell-off-bus"
+            && answer.subject == about
+            && answer.severity == Severity::Error
+            && matches!(answer.verdict, Verdict::Found(_))
+    });
+    let is_broken = |stack: &str| {
+        let mut rows = readiness.iter();
+        rows.any(|row| row.stack == stack && row.state == State::Broken)
+    };
+    if gpu.lost || is_broken("cuda") {
+        gpu.index.cuda = None;
+    }
+    if gpu.lost || is_broken("rocm") {
+        gpu.index.hip = None;
     }
 }
 
@@ -383,10 +409,7 @@ fn untold(view: &View, answers: &[Answer], gpus: &[GpuRow], orders: &Orders) -> 
                     (format!("it answered {what}"), "")
                 }
             }
-            _ => (
-                failure.to_string(),
-                "another run, with a longer `--timeout` where time was short",
-            ),
+            _ => (failure.to_string(), another_run(source, &failure)),
         };
         rows.push(UntoldRow {
             what: format!("source {source}"),
@@ -398,6 +421,18 @@ fn untold(view: &View, answers: &[Answer], gpus: &[GpuRow], orders: &Orders) -> 
         rows.extend(unknown_fields(gpu, orders));
     }
     rows
+}
+
+/// What would make a source answer that failed.
+fn another_run(source: &str, failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Denied { .. } if source == "kernel_log" => {
+            "a run with `sudo`, or as a member of the group `adm` or `systemd-journal`"
+        }
+        Failure::Denied { .. } => "a run with `sudo`",
+        Failure::TimedOut { .. } => "another run, with a longer `--timeout`",
+        Failure::Crashed { .. } | Failure::Error { .. } => "another run",
+    }
 }
 
 /// Sources that are libraries.

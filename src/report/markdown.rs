@@ -6,8 +6,8 @@
 use super::style::clean;
 use super::words::{
     addresses, commands, conditions, confidence, counted, driver_words, explained, filled, gib,
-    gpu_key, groups, indexes, link_words, no_gpu_words, not_judged, place_of, safe, severity,
-    stack_words, stacks, state, subject_words, subjects, system_words, title, title_of,
+    gpu_key, groups, indexes, link_words, no_gpu_words, not_judged, place_of, question, safe,
+    severity, stack_words, stacks, state, subject_words, subjects, system_words, title, title_of,
     verdict_words,
 };
 use super::{FindingRow, Report};
@@ -180,6 +180,8 @@ fn gpus(report: &Report) -> String {
             [
                 place_of(gpu),
                 title_of(gpu),
+                filled(&gpu.id).unwrap_or_default(),
+                filled(&gpu.architecture).unwrap_or_default(),
                 filled(&gpu.target).unwrap_or_default(),
                 memory.unwrap_or_default(),
                 driver_words(gpu),
@@ -193,7 +195,15 @@ fn gpus(report: &Report) -> String {
     if !rows.is_empty() {
         text.push_str("### GPUs\n\n");
         let heads = [
-            "address", "GPU", "target", "memory", "driver", "link", "known as",
+            "address",
+            "GPU",
+            "id",
+            "architecture",
+            "target",
+            "memory",
+            "driver",
+            "link",
+            "known as",
         ];
         text.push_str(&table(&heads, &rows));
     }
@@ -215,11 +225,20 @@ fn gpus(report: &Report) -> String {
 
 fn versions(report: &Report) -> String {
     let host = &report.host;
+    let threads = host.cpus.filter(|cpus| *cpus > 0);
+    let threads = threads.map(|cpus| counted(cpus as usize, "thread"));
+    let cpu = match (filled(&host.cpu), threads) {
+        (Some(cpu), Some(threads)) => Some(format!("{cpu} ({threads})")),
+        (cpu, threads) => cpu.or(threads),
+    };
+    let memory = host.memory_bytes.filter(|bytes| *bytes > 0).map(gib);
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (what, version) in [
         ("system", &host.os),
         ("kernel", &host.kernel),
         ("machine", &host.product),
+        ("processor", &cpu),
+        ("memory", &memory),
         ("place", &host.place),
         ("Secure Boot", &host.secure_boot),
         ("judged for", &host.user),
@@ -246,7 +265,18 @@ fn details(report: &Report, took: &[(String, Duration)]) -> String {
     let untold: Vec<Vec<String>> = report
         .untold
         .iter()
-        .map(|row| vec![inline(&row.what), inline(&row.why), inline(&row.would_tell)])
+        .map(|row| {
+            let asked = question(&row.what);
+            let of = asked.gpu.map_or(String::new(), |key| {
+                let gpu = addresses(report, &[key], true);
+                match asked.of_gpu {
+                    true => format!(" of {gpu}"),
+                    false => format!(" ({gpu})"),
+                }
+            });
+            let what = format!("{}{of}", asked.words);
+            vec![inline(&what), inline(&row.why), inline(&row.would_tell)]
+        })
         .collect();
     let heads = ["what", "why not", "would tell"];
     folded("What could not be told", &heads, &untold, &mut text);

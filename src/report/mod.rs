@@ -3,6 +3,7 @@
 mod assemble;
 pub mod json;
 pub mod markdown;
+pub(crate) mod page;
 pub mod style;
 pub mod terminal;
 mod versions;
@@ -120,6 +121,9 @@ pub struct GpuRow {
     pub asleep: Option<bool>,
     /// In a container: its nodes are here.
     pub passed_in: Option<bool>,
+    /// A finding says that it does not answer, or is gone.
+    #[serde(default)]
+    pub lost: bool,
     /// PCIe link of the card.
     pub link: Option<LinkRow>,
     /// The numbers by which the world knows it.
@@ -148,7 +152,8 @@ pub struct LinkRow {
 pub struct IndexRow {
     /// NVML's.
     pub nvml: Option<u32>,
-    /// CUDA's for programs of this environment; null: a variable hides the GPU, or it is not known and `untold` says so.
+    /// CUDA's for programs of this environment; null: a variable hides the GPU, no program can use it, or it is not known and
+    /// `untold` says so.
     pub cuda: Option<u32>,
     /// HIP's, likewise; of a partitioned GPU that of its first partition.
     pub hip: Option<u32>,

@@ -6,21 +6,21 @@
 
 mod findings;
 mod gpus;
-mod page;
 #[cfg(test)]
 mod tests;
 
+use super::page::{INSET, Page, Sign, sign_line};
 use super::style::{Style, Verbosity, clean};
 use super::words::{
-    addresses, counted, filled, gib, gpu_key, grouped, is_broken, no_gpu_words, not_judged,
-    nothing_told, safe, stack_words, stacks, subject_words, system_words, verdict_words,
+    Question, addresses, counted, doubtful, filled, gib, gpu_key, grouped, is_broken, no_gpu_words,
+    not_judged, nothing_told, question, safe, stack_words, stacks, subject_words, system_words,
+    verdict_words,
 };
 use super::{Report, UntoldRow, VerdictRow};
 use crate::finding::Severity;
 use crate::readiness::{Readiness, State};
 use findings::findings;
 use gpus::gpus;
-use page::{INSET, Page, Sign, sign_line};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -313,48 +313,6 @@ fn questions(report: &Report, rows: &[&UntoldRow]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// What was asked, in words, and of which GPU.
-struct Question<'a> {
-    words: String,
-    gpu: Option<&'a str>,
-    /// A value of the GPU, not a check about it.
-    of_gpu: bool,
-}
-
-/// `CHECK (gpu KEY)`, `CHECK (stack NAME)`, `gpu KEY FIELD` or anything else.
-fn question(what: &str) -> Question<'_> {
-    let about = what
-        .strip_suffix(')')
-        .and_then(|what| what.split_once(" ("));
-    let value = what
-        .strip_prefix("gpu ")
-        .and_then(|what| what.split_once(' '));
-    let (words, gpu) = match (about, value) {
-        (Some((check, subject)), _) if subject.starts_with("gpu ") => {
-            (safe(check), subject.strip_prefix("gpu "))
-        }
-        (Some((check, subject)), _) if subject.starts_with("stack ") => (
-            format!("{} ({})", safe(check), subject_words(subject)),
-            None,
-        ),
-        (_, Some((key, field))) => {
-            let words = match field {
-                "memory_bytes" => "memory".to_owned(),
-                "asleep" => "power state".to_owned(),
-                "integrated" => "kind (integrated or not)".to_owned(),
-                _ => safe(field),
-            };
-            (words, Some(key))
-        }
-        _ => (safe(what), None),
-    };
-    Question {
-        words,
-        gpu,
-        of_gpu: gpu.is_some() && value.is_some(),
-    }
-}
-
 fn answers(report: &Report, page: &mut Page) {
     if report.verdicts.is_empty() {
         return;
@@ -421,11 +379,15 @@ fn footer(report: &Report, verbosity: Verbosity, page: &mut Page) {
         (1.., _) => Sign::Bad,
         _ if contradicts => Sign::Bad,
         (0, 1..) => Sign::Warning,
-        (0, 0) if nothing_told(report) => Sign::Unknown,
+        (0, 0) if nothing_told(report) || doubtful(report).is_some() => Sign::Unknown,
         (0, 0) => Sign::Good,
     };
     let verdict = verdict_words(report);
     let mut rest = Vec::new();
+    // Where nothing was found, the verdict says it.
+    let doubt = doubtful(report)
+        .filter(|_| matches!(sign, Sign::Unknown) && counts.notes > 0)
+        .map_or(String::new(), |doubt| format!(", but {doubt}"));
     for (number, words) in [
         (counts.fine, "fine"),
         (counts.cannot_tell, "not told"),
@@ -440,13 +402,24 @@ fn footer(report: &Report, verbosity: Verbosity, page: &mut Page) {
     } else {
         format!("; answers: {}", rest.join(", "))
     };
-    sign_line(sign, &format!("{verdict}{rest}"), page);
+    sign_line(sign, &format!("{verdict}{doubt}{rest}"), page);
     if verbosity == Verbosity::Quiet {
         return;
     }
     if let Some(first) = report.findings.first() {
         let check = clean(&first.check);
         page.verbatim(3, &format!("More on a finding: `gpucheck explain {check}`"));
-        page.verbatim(3, "For a ticket: `gpucheck capture --output machine.txt`");
+        // What is replayed is a capture already.
+        match report.origin.strip_prefix("root ") {
+            Some(root) => {
+                let root = clean(root);
+                let command = format!("gpucheck capture --root {root} --output machine.txt");
+                page.verbatim(3, &format!("For a ticket: `{command}`"));
+            }
+            None if report.origin == "live" || report.origin.is_empty() => {
+                page.verbatim(3, "For a ticket: `gpucheck capture --output machine.txt`");
+            }
+            None => {}
+        }
     }
 }

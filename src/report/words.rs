@@ -5,7 +5,7 @@ use super::style::clean;
 use super::{FindingRow, FoldedRow, GpuRow, HostLine, LinkRow, Report};
 use crate::finding::{Confidence, Severity};
 use crate::fix::{Fix, Risk};
-use crate::readiness::{Readiness, State};
+use crate::readiness::{FindingRef, Readiness, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest piece of evidence that is shown whole, in characters. What is longer is no attribute but a whole file.
@@ -113,6 +113,7 @@ pub(super) fn place_of(gpu: &GpuRow) -> String {
         None if gpu.key.starts_with("proc:") => {
             format!("{} (gone from the bus)", key_words(&gpu.key))
         }
+        None if gpu.lost => format!("{} (gone from the bus)", key_words(&gpu.key)),
         None => key_words(&gpu.key),
     }
 }
@@ -137,6 +138,9 @@ pub(super) fn hardware(gpu: &GpuRow) -> Vec<String> {
 /// How a GPU is driven. An unknown driver is said: it is what everyone looks for.
 pub(super) fn state(gpu: &GpuRow) -> Vec<String> {
     let mut traits = vec![driver_words(gpu)];
+    if gpu.lost && gpu.pci.is_some() {
+        traits.push("LOST".to_owned());
+    }
     if gpu.asleep == Some(true) {
         traits.push("asleep".to_owned());
     }
@@ -389,10 +393,22 @@ pub(super) fn stack_words(report: &Report, readiness: &Readiness) -> (String, St
         State::Ready => String::new(),
         _ => safe(readiness.because.trim()),
     };
+    if let Some(number) = readiness.finding.as_ref().and_then(|of| number(report, of)) {
+        because += &format!("; see finding {number}");
+    }
     if let (State::Broken, Some(link)) = (readiness.state, readiness.broken_at) {
         because += &format!(" (breaks at: {})", link.name());
     }
     (stack_name(&readiness.stack), state, because)
+}
+
+/// Under which number a finding is printed. None: it is not shown.
+fn number(report: &Report, of: &FindingRef) -> Option<usize> {
+    let is_it = |row: &&FindingRow| row.check == of.check && row.subject == of.subject;
+    let place = groups(report)
+        .iter()
+        .position(|group| group.iter().any(is_it))?;
+    Some(place + 1)
 }
 
 /// The system in one line: `Ubuntu 24.04, Linux 6.8.0-49-generic, x86_64`.
@@ -470,7 +486,14 @@ pub(super) fn verdict_words(report: &Report) -> String {
             number => found.push(counted(number, severity(wanted))),
         }
     }
-    if !found.is_empty() {
+    let loud = report.counts.errors + report.counts.warnings > 0;
+    let doubt = match loud || is_broken(report) {
+        true => None,
+        false => doubtful(report),
+    };
+    if let (Some(doubt), true) = (doubt, found.is_empty()) {
+        format!("Nothing wrong was found, but {doubt}")
+    } else if !found.is_empty() {
         found.join(", ")
     } else if is_broken(report) {
         "No finding is shown, and yet not every stack is ready".to_owned()
@@ -479,6 +502,21 @@ pub(super) fn verdict_words(report: &Report) -> String {
     } else {
         "Nothing wrong was found".to_owned()
     }
+}
+
+/// Something of a stack did not answer as it does where the stack works, and no finding says what is wrong.
+pub(super) fn doubtful(report: &Report) -> Option<String> {
+    let stacks = stacks(report);
+    let of_vendor = |row: &&&Readiness| vendor_of(&row.stack).is_some();
+    let mut rows = stacks.iter().filter(of_vendor);
+    rows.find_map(|row| {
+        let name = stack_name(&row.stack);
+        match row.state {
+            State::Partial => Some(format!("{name} is only partly ready")),
+            State::Unknown if row.doubt => Some(format!("whether {name} works is not known")),
+            _ => None,
+        }
+    })
 }
 
 /// Silence is no praise: nothing was fine, or nobody knows what is here.
@@ -551,4 +589,59 @@ pub(super) fn explained(group: &[&FindingRow], all: bool) -> (Vec<(String, Strin
         (clean(&row.check), says)
     });
     (lines.collect(), unanswered.len())
+}
+
+/// What was asked, in words, and of which GPU.
+pub(super) struct Question<'a> {
+    pub(super) words: String,
+    pub(super) gpu: Option<&'a str>,
+    /// A value of the GPU, not a check about it.
+    pub(super) of_gpu: bool,
+}
+
+/// `CHECK (gpu KEY)`, `CHECK (stack NAME)`, `gpu KEY FIELD` or anything else.
+pub(super) fn question(what: &str) -> Question<'_> {
+    let about = what
+        .strip_suffix(')')
+        .and_then(|what| what.split_once(" ("));
+    let value = what
+        .strip_prefix("gpu ")
+        .and_then(|what| what.split_once(' '));
+    let (words, gpu) = match (about, value) {
+        (Some((check, subject)), _) if subject.starts_with("gpu ") => {
+            (safe(check), subject.strip_prefix("gpu "))
+        }
+        (Some((check, subject)), _) if subject.starts_with("stack ") => (
+            format!("{} ({})", safe(check), subject_words(subject)),
+            None,
+        ),
+        (_, Some((key, field))) => {
+            let words = match field {
+                "id" => "PCI id".to_owned(),
+                "memory_bytes" => "memory".to_owned(),
+                "asleep" => "power state".to_owned(),
+                "integrated" => "kind (integrated or not)".to_owned(),
+                "link" => "PCIe link".to_owned(),
+                "index.nvml" => "number of NVML".to_owned(),
+                "index.cuda" => "number of CUDA".to_owned(),
+                "index.hip" => "number of HIP".to_owned(),
+                "index.drm_card" => "DRM card".to_owned(),
+                "index.render" => "render node".to_owned(),
+                _ => safe(field),
+            };
+            (words, Some(key))
+        }
+        _ => match what.strip_prefix("source ") {
+            Some("nvml") => ("NVML".to_owned(), None),
+            Some("cuda") => ("the CUDA library".to_owned(), None),
+            Some("rocm_smi") => ("ROCm SMI".to_owned(), None),
+            Some("kernel_log") => ("the kernel log".to_owned(), None),
+            _ => (safe(what), None),
+        },
+    };
+    Question {
+        words,
+        gpu,
+        of_gpu: gpu.is_some() && value.is_some(),
+    }
 }

@@ -1,10 +1,10 @@
 //! The findings: each with its evidence, reason and fixes, the same of several GPUs as one.
 
-use super::page::{INSET, LABEL, Page};
 use crate::finding::Severity;
+use crate::report::page::{INSET, LABEL, Page};
 use crate::report::style::clean;
 use crate::report::words::{
-    commands, conditions, confidence, counted, explained, gpu_key, groups, safe, severity,
+    commands, conditions, confidence, counted, explained, filled, gpu_key, groups, safe, severity,
     subjects, title,
 };
 use crate::report::{FindingRow, Report};
@@ -35,8 +35,9 @@ fn finding(report: &Report, number: usize, group: &[&FindingRow], verbose: bool,
         style.bold(line)
     });
 
+    let cause = filled(&first.cause).map_or(String::new(), |cause| format!(" ({cause})"));
     let about = format!(
-        "{}, {}{}",
+        "{}{cause}, {}{}",
         clean(&first.check),
         subjects(report, group, verbose),
         confidence(first.confidence)

@@ -1,6 +1,6 @@
 //! The GPUs: what each is, how it is driven, and by which numbers the world knows it.
 
-use super::page::{COLUMN, Page};
+use crate::report::page::{COLUMN, Page};
 use crate::report::style::clean;
 use crate::report::words::{filled, grouped, hardware, indexes, place_of, safe, state, title_of};
 use crate::report::{GpuRow, NotGpuRow, Report};

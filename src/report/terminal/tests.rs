@@ -1,10 +1,10 @@
 //! Made-up reports, rendered and read.
 
-use super::page::{words, wrap};
 use super::*;
 use crate::check::Link;
 use crate::finding::{Confidence, Evidence};
 use crate::fix::{Fix, Risk};
+use crate::report::page::{words, wrap};
 use crate::report::{
     Counts, FindingRow, FoldedRow, GpuRow, HostLine, IndexRow, LinkRow, NotGpuRow,
 };
@@ -64,6 +64,7 @@ fn gpu(key: &str) -> GpuRow {
         integrated: Some(false),
         asleep: Some(false),
         passed_in: None,
+        lost: false,
         link: Some(LinkRow {
             speed: Some("2.5 GT/s PCIe".to_owned()),
             width: Some(16),
@@ -111,6 +112,8 @@ fn ready(stack: &str, state: State, because: &str) -> Readiness {
         state,
         broken_at: (state == State::Broken).then_some(Link::Driver),
         because: because.to_owned(),
+        finding: None,
+        doubt: false,
         gpus: Vec::new(),
     }
 }
@@ -384,6 +387,7 @@ fn hostile() -> Report {
             integrated: None,
             asleep: None,
             passed_in: None,
+            lost: false,
             link: Some(LinkRow {
                 speed: text(),
                 width: Some(0),
@@ -1117,4 +1121,67 @@ fn colour_adds_nothing_to_read() {
         bare += rest;
         assert_eq!(bare, render(&report, &plain, Verbosity::Normal), "{name}");
     }
+}
+
+#[test]
+fn a_ticket_needs_a_capture_of_the_system_that_was_looked_at() {
+    for (origin, wanted) in [
+        ("live", Some("`gpucheck capture --output machine.txt`")),
+        (
+            "root /mnt/disk",
+            Some("`gpucheck capture --root /mnt/disk --output machine.txt`"),
+        ),
+        ("replay of a live capture by gpucheck 0.1.0", None),
+    ] {
+        let text = normal(&Report {
+            origin: origin.to_owned(),
+            ..no_driver()
+        });
+        assert_eq!(text.contains("For a ticket"), wanted.is_some(), "{text}");
+        assert!(wanted.is_none_or(|wanted| text.contains(wanted)), "{text}");
+    }
+}
+
+/// The number is that under which the finding is printed; of one that is filtered out there is none.
+#[test]
+fn a_stack_that_is_not_set_up_names_the_finding_that_tells_how() {
+    let mut report = no_driver();
+    let of = crate::readiness::FindingRef {
+        check: "nvidia-driver-not-installed".to_owned(),
+        subject: "gpu 0000:01:00.0".to_owned(),
+    };
+    report.readiness = vec![Readiness {
+        finding: Some(of),
+        ..ready("cuda", State::NotSetUp, "no driver is installed")
+    }];
+    let text = normal(&report);
+    assert!(
+        text.contains("no driver is installed; see finding 1"),
+        "{text}"
+    );
+    report.findings.clear();
+    let text = normal(&report);
+    assert!(!text.contains("see finding"), "{text}");
+}
+
+#[test]
+fn silence_about_a_stack_in_doubt_is_no_praise() {
+    let mut report = healthy();
+    report.readiness = vec![Readiness {
+        doubt: true,
+        ..ready("cuda", State::Unknown, "a node did not open")
+    }];
+    let text = normal(&report);
+    let last = "Nothing wrong was found, but whether CUDA works is not known";
+    assert!(text.contains(&format!("? {last}")), "{text}");
+    report.readiness[0].doubt = false;
+    assert!(!normal(&report).contains(last));
+}
+
+#[test]
+fn a_lost_gpu_is_marked() {
+    let mut report = healthy();
+    assert!(!normal(&report).contains("LOST"));
+    report.gpus[0].lost = true;
+    assert!(normal(&report).contains("LOST"));
 }

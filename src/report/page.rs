@@ -4,21 +4,21 @@ use crate::report::style::Style;
 use unicode_width::UnicodeWidthStr;
 
 /// Column at which the text of a labelled row starts.
-pub(super) const COLUMN: usize = 10;
+pub(crate) const COLUMN: usize = 10;
 /// Where the text of a finding starts, below its number.
-pub(super) const INSET: usize = 3;
+pub(crate) const INSET: usize = 3;
 /// Room for the labels inside a finding.
-pub(super) const LABEL: usize = 9;
+pub(crate) const LABEL: usize = 9;
 
 /// The text of a section while it grows.
-pub(super) struct Page<'a> {
-    pub(super) style: &'a Style,
-    pub(super) text: String,
+pub(crate) struct Page<'a> {
+    pub(crate) style: &'a Style,
+    pub(crate) text: String,
 }
 
 impl Page<'_> {
     /// A line as it is, however long.
-    pub(super) fn verbatim(&mut self, indent: usize, text: &str) {
+    pub(crate) fn verbatim(&mut self, indent: usize, text: &str) {
         self.text.push_str(&" ".repeat(indent));
         self.text.push_str(text.trim_end());
         self.text.push('\n');
@@ -26,7 +26,7 @@ impl Page<'_> {
 
     /// Wraps `text` behind `label`, which stands at `indent`; the text starts at `column` on every line. `paint` colours
     /// the text a line at a time.
-    pub(super) fn hang(
+    pub(crate) fn hang(
         &mut self,
         indent: usize,
         (label, painted_label): (&str, &str),
@@ -64,18 +64,18 @@ impl Page<'_> {
     }
 
     /// Wrapped text with the same indent on every line.
-    pub(super) fn paragraph(&mut self, indent: usize, text: &str) {
+    pub(crate) fn paragraph(&mut self, indent: usize, text: &str) {
         self.hang(indent, ("", ""), indent, text, str::to_owned);
     }
 
     /// A row with a label in the first column.
-    pub(super) fn row(&mut self, label: &str, text: &str) {
+    pub(crate) fn row(&mut self, label: &str, text: &str) {
         let painted = self.style.dim(label);
         self.hang(0, (label, &painted), COLUMN, text, str::to_owned);
     }
 
     /// A row inside a finding.
-    pub(super) fn detail(&mut self, label: &str, text: &str) {
+    pub(crate) fn detail(&mut self, label: &str, text: &str) {
         let painted = self.style.dim(label);
         self.hang(INSET, (label, &painted), INSET + LABEL, text, str::to_owned);
     }
@@ -83,7 +83,7 @@ impl Page<'_> {
 
 /// Breaks text at spaces; the first line may be shorter than the others. A word that is longer than a line stays whole: it
 /// is a path that someone will copy. So does a command in backticks.
-pub(super) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in words(text) {
@@ -101,7 +101,7 @@ pub(super) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
 }
 
 /// What may not be broken: words, and everything between two backticks.
-pub(super) fn words(text: &str) -> Vec<String> {
+pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut open = false;
     let mut ticks_left = text.matches('`').count();
@@ -124,7 +124,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
 
 /// What stands before a line: told by its shape, colour only helps.
 #[derive(Clone, Copy)]
-pub(super) enum Sign {
+pub(crate) enum Sign {
     Good,
     Bad,
     Warning,
@@ -133,7 +133,7 @@ pub(super) enum Sign {
 }
 
 impl Sign {
-    pub(super) fn text(self, style: &Style) -> (&'static str, String) {
+    pub(crate) fn text(self, style: &Style) -> (&'static str, String) {
         let (ascii, unicode) = match self {
             Sign::Good => ("ok", "\u{2714}"),
             Sign::Bad => ("!!", "\u{2718}"),
@@ -153,7 +153,7 @@ impl Sign {
     }
 }
 
-pub(super) fn sign_line(sign: Sign, text: &str, page: &mut Page) {
+pub(crate) fn sign_line(sign: Sign, text: &str, page: &mut Page) {
     let style = page.style;
     let (label, painted) = sign.text(style);
     let column = label.width() + 1;
