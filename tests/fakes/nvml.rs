@@ -6,7 +6,7 @@
 //! | `FUNCTION=NUMBER` | that function answers with this error |
 //! | `lost=N` | GPU N cannot be reached |
 //! | `dies=N` | GPU N is lost as soon as its power was asked for |
-//! | `hang=`, `segv=`, `abort=`, `fork=FUNCTION` | that function hangs, crashes, aborts, leaves a process behind |
+//! | `hang=`, `segv=`, `abort=`, `fork=FUNCTION` | that function hangs, crashes, aborts, leaves a process behind that does what it can to live on |
 //! | `mig` | GPU 0 is divided in two |
 //! | `vgpu` | GPU 0 is a vGPU without a licence |
 //! | `busy` | the asking process uses GPU 0 |
@@ -21,9 +21,24 @@ use std::ffi::{CString, c_char, c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 unsafe extern "C" {
+    fn bind(socket: c_int, address: *const c_void, length: c_uint) -> c_int;
+    fn chroot(path: *const c_char) -> c_int;
     fn fork() -> c_int;
+    fn getppid() -> c_int;
+    fn kill(process: c_int, signal: c_int) -> c_int;
+    fn listen(socket: c_int, backlog: c_int) -> c_int;
     fn mknod(path: *const c_char, mode: c_uint, device: c_ulong) -> c_int;
+    fn mq_open(name: *const c_char, flags: c_int, ...) -> c_int;
+    fn msgget(key: c_int, flags: c_int) -> c_int;
     fn open(path: *const c_char, flags: c_int, ...) -> c_int;
+    fn posix_fallocate(file: c_int, offset: i64, length: i64) -> c_int;
+    fn semget(key: c_int, count: c_int, flags: c_int) -> c_int;
+    fn setpgid(process: c_int, group: c_int) -> c_int;
+    fn setpriority(which: c_int, who: c_int, value: c_int) -> c_int;
+    fn setsid() -> c_int;
+    fn shmget(key: c_int, bytes: usize, flags: c_int) -> c_int;
+    fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
+    fn unshare(flags: c_int) -> c_int;
 }
 
 const VARIABLE: &str = "FAKE_NVML";
@@ -37,6 +52,14 @@ type Device = *mut c_void;
 
 fn enter(function: &str) -> c_int {
     if is("fork", function) && unsafe { fork() } == 0 {
+        // As a daemon does, to live on.
+        unsafe {
+            setsid();
+            setpgid(0, 0);
+            if fork() > 0 {
+                std::process::exit(0);
+            }
+        }
         std::thread::sleep(std::time::Duration::from_secs(1000));
     }
     orders::enter(function)
@@ -93,6 +116,37 @@ macro_rules! of_system {
     };
 }
 
+/// Tries to leave things with the kernel, and to reach other processes: what each call answers.
+unsafe fn reaches_others(path: &CString, file: &CString) -> [(c_int, &'static str); 13] {
+    const CREATE: c_int = 0o1600;
+    const UNIX: c_int = 1;
+    let mut address = [0_u8; 110];
+    address[..2].copy_from_slice(&(UNIX as u16).to_ne_bytes());
+    let name = path.as_bytes_with_nul();
+    address[2..2 + name.len()].copy_from_slice(name);
+    let key = std::process::id() as c_int;
+    unsafe {
+        let unix = socket(UNIX, 1, 0);
+        let there = open(file.as_ptr(), 2, 0);
+        [
+            (bind(unix, address.as_ptr().cast(), 110), "bind"),
+            (listen(socket(2, 1, 0), 1), "listen"),
+            (shmget(key, 4096, CREATE), "shmget"),
+            (msgget(key, CREATE), "msgget"),
+            (semget(key, 1, CREATE), "semget"),
+            (mq_open(c"/gpucheck-test".as_ptr(), 0o100 | 2, 0o600, 0_usize), "mq_open"),
+            (-posix_fallocate(there, 0, 100_000), "fallocate"),
+            (kill(getppid(), 0), "kill"),
+            (setpriority(0, getppid(), 19), "setpriority"),
+            (chroot(c"/".as_ptr()), "chroot"),
+            // A user namespace is what anybody may have.
+            (unshare(0x1000_0000), "unshare"),
+            (setsid(), "setsid"),
+            (setpgid(0, 0), "setpgid"),
+        ]
+    }
+}
+
 /// Tries to change the machine. The answer is whether anything worked.
 fn harm(folder: &str) -> bool {
     let path = |name: &str| format!("{folder}/{name}");
@@ -107,7 +161,12 @@ fn harm(folder: &str) -> bool {
     let nameless = CString::new(folder).unwrap();
     let nameless = unsafe { open(nameless.as_ptr(), 0o20200000 | 2, 0o600) } >= 0;
     let _ = nameless;
+    let reaches = unsafe { reaches_others(&text("socket"), &text("there")) };
+    for (number, name) in reaches {
+        eprintln!("{name}: {number}");
+    }
     emptied
+        | reaches.iter().any(|(answer, _)| *answer >= 0)
         | (unsafe { mknod(text("node").as_ptr(), 0o020666, device) } == 0)
         | std::fs::write(path("new"), "x").is_ok()
         | std::fs::rename(path("there"), path("gone")).is_ok()

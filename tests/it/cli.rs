@@ -157,6 +157,12 @@ fn what_makes_no_sense_is_a_fault() {
         &["explain"],
         &["explain", "no-such-check"],
         &["list", "surprise"],
+        &["tables", "surprise"],
+        &["tables", "gpu"],
+        &["tables", "xid", "9999"],
+        &["tables", "cuda", "12.7"],
+        &["tables", "--data", "/no/such/folder"],
+        &["--quick", "tables"],
         &[
             "probe",
             "files",
@@ -179,6 +185,8 @@ fn errors_pass_no_escape_sequence_on() {
     for arguments in [
         &["explain", "a\u{1b}[31mb\nc"][..],
         &["--only", "a\u{1b}[31mb\u{202e}"],
+        &["tables", "cuda", "a\u{1b}[31mb\u{202e}"],
+        &["tables", "a\u{1b}[31mb\u{9b}"],
         &["--replay", "/no/such\u{1b}[31m\u{9b}2J"],
     ] {
         let said = fault(arguments);
@@ -658,6 +666,63 @@ fn the_list_is_an_array_of_checks() {
 }
 
 #[test]
+fn tables_say_the_same_to_people_and_to_programs() {
+    for words in [
+        &["cuda", "12.8"][..],
+        &["driver", "580"],
+        &["rocm", "7.14"],
+        &["gpu", "RTX", "5090"],
+        &["gfx1151"],
+        &["sm_89"],
+        &["xid", "79"],
+    ] {
+        let arguments = [&["tables"][..], words].concat();
+        let text = stdout(&run(&arguments));
+        let json = stdout(&run(&[&arguments[..], &["--format", "json"]].concat()));
+        let answers: Value = serde_json::from_str(&json).expect("JSON");
+        let answers = answers.as_array().expect("a list");
+        assert!(!answers.is_empty(), "{words:?}");
+        let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for answer in answers {
+            assert!(text.contains(answer["name"].as_str().expect("text")));
+            for fact in answer["facts"].as_array().expect("a list") {
+                let value = fact["value"].as_str().expect("text");
+                assert!(unwrapped.contains(value), "{words:?}: {value}");
+                assert!(fact["confidence"].is_string() && fact["source"].is_string());
+            }
+            for source in answer["sources"].as_array().expect("a list") {
+                let date = source["date"].as_str().expect("text");
+                assert!(text.contains(date), "{words:?}: {date}");
+            }
+        }
+    }
+    let list = stdout(&run(&["tables"]));
+    assert!(list.contains("12.8") && list.contains("gfx1151"), "{list}");
+}
+
+#[test]
+fn other_tables_may_take_the_place_of_the_built_in_ones() {
+    let folder = Folder::new();
+    let row = |version: &str| {
+        format!(
+            "[[source]]\nid = \"me\"\nwhat = \"my own eyes\"\ndate = \"2026-11-30\"\n\n\
+             [[toolkit]]\nversion = \"{version}\"\ndriver = \"999.1\"\nsource = \"me\"\nconfidence = \"measured\"\n"
+        )
+    };
+    let data = folder.path("data");
+    fs::create_dir(&data).expect("a folder");
+    fs::write(format!("{data}/cuda.toml"), row("99.0")).expect("a table");
+    let text = stdout(&run(&["tables", "cuda", "99", "--data", &data]));
+    assert!(
+        text.contains("999.1") && text.contains("my own eyes"),
+        "{text}"
+    );
+    fs::write(format!("{data}/cuda.toml"), row("next")).expect("a table");
+    let said = fault(&["tables", "cuda", "99", "--data", &data]);
+    assert!(said.contains("cuda.toml line 6, column 1"), "{said}");
+}
+
+#[test]
 fn colour_is_for_those_who_want_it() {
     let escape = |output: &Output| output.stdout.contains(&0x1b);
     let help = |color: &str| run(&["--color", color, "--help"]);
@@ -673,6 +738,14 @@ fn colour_is_for_those_who_want_it() {
         .env("NO_COLOR", "1")
         .output();
     assert!(!escape(&forced.expect("it starts")));
+}
+
+/// It would write over a folder that somebody has for something else.
+#[test]
+fn where_to_generate_must_be_said() {
+    let output = run(&["generate"]);
+    assert_eq!(status(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("<DIR>"), "{}", stderr(&output));
 }
 
 #[test]

@@ -112,22 +112,23 @@ pub fn without(machine: &Entries, what: &[What], variant: Variant) -> Entries {
     let mut later = Vec::new();
     for what in what {
         match what {
-            What::Path(path) => match variant {
-                Variant::Fails => later.extend(
-                    OPERATIONS
-                        .map(|operation| Entry::Error(path.clone(), operation, "EIO".to_owned())),
-                ),
-                Variant::Unknown => {
-                    forget(&mut machine.entries, path);
-                    later.push(Entry::Unasked(path.clone(), Why::NotCaptured, None));
+            What::Path(path) => {
+                match variant {
+                    Variant::Fails => later.extend(OPERATIONS.map(|operation| {
+                        Entry::Error(path.clone().into(), operation, "EIO".into())
+                    })),
+                    Variant::Unknown => {
+                        forget(&mut machine.entries, path);
+                        later.push(Entry::Unasked(path.clone().into(), Why::NotCaptured, None));
+                    }
                 }
-            },
+            }
             What::Env(variable) => machine.entries.retain(|entry| match entry {
                 Entry::EnvWhole => false,
                 Entry::Env(name, _) | Entry::Unset(name) => name != variable,
                 _ => true,
             }),
-            What::Log => later.push(Entry::Log("none EPERM".to_owned(), Vec::new())),
+            What::Log => later.push(Entry::Log("none EPERM".into(), Vec::new())),
             What::Answer(library) => machine
                 .entries
                 .retain(|entry| !matches!(entry, Entry::Answer(name, _) if name == library)),
@@ -138,10 +139,10 @@ pub fn without(machine: &Entries, what: &[What], variant: Variant) -> Entries {
                         rc,
                         output,
                     } = entry
-                        && command.starts_with(wanted)
+                        && wanted.iter().eq(command.iter().take(wanted.len()))
                     {
                         *rc = 1;
-                        output.clear();
+                        *output = "".into();
                     }
                 }
             }

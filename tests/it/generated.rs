@@ -47,7 +47,7 @@ fn what_is_committed_is_what_would_be_written() {
             }
         }
     }
-    let hint = "`BLESS=1 cargo test` or `cargo run -- generate` writes them";
+    let hint = "`BLESS=1 cargo test` or `cargo run -- generate docs` writes them";
     assert!(faults.is_empty(), "\n{}\n{hint}", faults.join("\n"));
 }
 

@@ -395,7 +395,7 @@ fn nothing_steers_the_terminal() {
     }
     let capture = run(gpucheck().args(["capture", "--root", &path])).good("names");
     assert_plain_capture(&capture);
-    assert!(Entries::parse(&capture.text()).is_ok());
+    assert!(Entries::parse(capture.text().leak()).is_ok());
     // The name of the folder itself.
     let inner = folder.folder(&format!("in{ESCAPE}\n"));
     for arguments in [&["-v"][..], &["--format", "json"]] {
@@ -689,7 +689,7 @@ fn folders_that_this_user_may_not_read() {
 
 /// Every source asked of a recorded machine, in this process. None: it is refused, with the number of a line.
 fn ask_all(text: &str) -> Option<Facts> {
-    let entries = match Entries::parse(text) {
+    let entries = match Entries::parse(text.to_owned().leak()) {
         Ok(entries) => entries,
         Err(error) => {
             let number = error.to_string();
@@ -700,7 +700,8 @@ fn ask_all(text: &str) -> Option<Facts> {
     };
     // What was read is written the same again.
     let written = entries.to_string();
-    let again = Entries::parse(&written).unwrap_or_else(|error| panic!("{error}:\n{written}"));
+    let again = Entries::parse(written.clone().leak())
+        .unwrap_or_else(|error| panic!("{error}:\n{written}"));
     assert_eq!(again.to_string(), written);
     let host = Host::new(
         Box::new(Archive::new(entries)),

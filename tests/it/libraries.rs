@@ -639,6 +639,12 @@ impl Machine {
             !captured.text().contains("8c1f3f3e"),
             "{acts}: a private value"
         );
+        for library in ["nvml", "cuda", "rocm_smi"] {
+            let start = format!("answer @{library} ");
+            let text = captured.text();
+            let answers = text.lines().filter(|line| line.starts_with(&start));
+            assert_eq!(answers.count(), 1, "{acts}: {library}");
+        }
         let folder = Folder::new();
         let machine = folder.write("machine.txt", &captured.stdout);
         let replay = run(gpucheck()

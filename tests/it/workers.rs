@@ -1,9 +1,13 @@
 //! Workers that hang, die, flood and lie. A shell script stands in for each.
 
+use crate::common::Folder;
 use gpucheck::facts::{Facts, Failure, Seen, Why};
 use gpucheck::worker::{Gathered, Limits, Plan, gather};
 use std::cell::RefCell;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -154,6 +158,55 @@ fn what_hung_is_killed_with_its_children() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+#[test]
+fn what_a_worker_runs_ends_with_the_program() {
+    let folder = Folder::new();
+    let mark = format!("GPUCHECK_TEST_MARK={}", std::process::id());
+    let (name, value) = mark.split_once('=').expect("a variable");
+    // The watch ends the whole group of a worker: here a shell, in whose place the worker is started, has a child.
+    let script = write_script(
+        "sleep 1000 & head -c 65536 /dev/zero; exec \"$0\" probe files --salt=1 --root=\"$1\"",
+    );
+    let mut worker = Command::new("sh");
+    worker
+        .arg("-c")
+        .arg(std::fs::read_to_string(&script).expect("own file"))
+        .arg(env!("CARGO_BIN_EXE_gpucheck"))
+        .arg(&folder.0)
+        .env(name, value)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0);
+    let mut child = worker.spawn().expect("a shell");
+    let _ = std::fs::remove_file(script);
+    // The pipe is full, so the worker waits there; then nobody has the other end any more.
+    let mut first = [0];
+    let mut output = child.stdout.take().expect("a pipe");
+    output.read_exact(&mut first).expect("what fills the pipe");
+    drop(output);
+    let alive = || {
+        let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+        let mut environments =
+            processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
+        environments.any(|bytes| String::from_utf8_lossy(&bytes).contains(&mark))
+    };
+    let start = Instant::now();
+    while alive() {
+        assert!(start.elapsed() < AGES, "it lives");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = child.wait();
+}
+
+#[test]
+fn what_a_source_wrote_down_goes_with_its_answer() {
+    let odd = r#"printf '%s\n' 'facts pci_ids {"got":{}}' 'entry "file /x\n"'; kill -SEGV $$"#;
+    let (gathered, _) = gather_with(&script(odd), limits());
+    assert_eq!(gathered.facts.pci_ids, Seen::Failed(crashed("SIGSEGV")));
+    assert_eq!(gathered.entries, Vec::<String>::new());
 }
 
 #[test]
