@@ -28,6 +28,9 @@ _gpucheck() {
             gpucheck,list)
                 cmd="gpucheck__subcmd__list"
                 ;;
+            gpucheck,tables)
+                cmd="gpucheck__subcmd__tables"
+                ;;
             *)
                 ;;
         esac
@@ -35,7 +38,7 @@ _gpucheck() {
 
     case "${cmd}" in
         gpucheck)
-            opts="-o -v -q -h -V --format --output --fail-on --require --only --skip --replay --root --timeout --quick --wake --user --keep-private --data --facts --verbose --quiet --color --help --version explain list capture generate"
+            opts="-o -v -q -h -V --format --output --fail-on --require --only --skip --replay --root --timeout --quick --wake --user --keep-private --data --facts --verbose --quiet --color --help --version explain list tables capture generate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -183,6 +186,32 @@ _gpucheck() {
             case "${prev}" in
                 --format)
                     COMPREPLY=($(compgen -W "terminal json" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gpucheck__subcmd__tables)
+            opts="-h --format --data --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "terminal json" -- "${cur}"))
+                    return 0
+                    ;;
+                --data)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --color)

@@ -53,6 +53,7 @@ complete -c gpucheck -n "__fish_gpucheck_needs_command" -s h -l help -d 'Print h
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -s V -l version -d 'Print version'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "explain" -d 'Explain a check: what it finds, why that matters, how it comes about'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "list" -d 'List all checks'
+complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "tables" -d 'Say what fits with what: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "capture" -d 'Write down what was seen, for `gpucheck --replay`'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "generate" -d 'Write the documentation that comes from the program: checks, manual pages, completions'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand explain" -l color -d 'When to write colours' -r -f -a "auto\t''
@@ -65,6 +66,13 @@ complete -c gpucheck -n "__fish_gpucheck_using_subcommand list" -l color -d 'Whe
 always\t''
 never\t''"
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand tables" -l format -d 'Form of the answer' -r -f -a "terminal\t'For people'
+json\t'For programs'"
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand tables" -l data -d 'Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name' -r -F
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand tables" -l color -d 'When to write colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand tables" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -s o -l output -d 'Write to FILE, readable by its owner alone; `-` is standard output' -r -F
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l root -d 'Look at the system below DIR (a mounted disk, a container\'s root) instead of the running one' -r -F
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand capture" -l timeout -d 'Give a source this many seconds to answer [default: 5, and 30 for a driver\'s library]' -r

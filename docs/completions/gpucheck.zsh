@@ -71,6 +71,17 @@ json\:"For programs"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
+(tables)
+_arguments "${_arguments_options[@]}" : \
+'--format=[Form of the answer]:FORMAT:((terminal\:"For people"
+json\:"For programs"))' \
+'--data=[Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name]:DIR:_files' \
+'--color=[When to write colours]:WHEN:(auto always never)' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::words -- What to look up\: `cuda`, `driver`, `rocm`, `gpu` or `xid` with a name; or a target:_default' \
+&& ret=0
+;;
 (capture)
 _arguments "${_arguments_options[@]}" : \
 '-o+[Write to FILE, readable by its owner alone; \`-\` is standard output]:FILE:_files' \
@@ -91,7 +102,7 @@ _arguments "${_arguments_options[@]}" : \
 '--color=[When to write colours]:WHEN:(auto always never)' \
 '-h[Print help]' \
 '--help[Print help]' \
-'::folder -- Folder to write into:_files' \
+':folder -- Folder to write into:_files' \
 && ret=0
 ;;
         esac
@@ -104,6 +115,7 @@ _gpucheck_commands() {
     local commands; commands=(
 'explain:Explain a check\: what it finds, why that matters, how it comes about' \
 'list:List all checks' \
+'tables:Say what fits with what\: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code' \
 'capture:Write down what was seen, for \`gpucheck --replay\`' \
 'generate:Write the documentation that comes from the program\: checks, manual pages, completions' \
     )
@@ -128,6 +140,11 @@ _gpucheck__subcmd__generate_commands() {
 _gpucheck__subcmd__list_commands() {
     local commands; commands=()
     _describe -t commands 'gpucheck list commands' commands "$@"
+}
+(( $+functions[_gpucheck__subcmd__tables_commands] )) ||
+_gpucheck__subcmd__tables_commands() {
+    local commands; commands=()
+    _describe -t commands 'gpucheck tables commands' commands "$@"
 }
 
 if [ "$funcstack[1]" = "_gpucheck" ]; then
