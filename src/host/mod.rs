@@ -339,16 +339,23 @@ impl Host {
             .source
             .text(&self.redactor.asked(path), LINES_LIMIT)
             .map(|(text, whole)| {
-                let fits = |line: &&str| line.len() <= LINE_LIMIT;
-                let short = text.len() <= LINES_LIMIT && text.lines().all(|line| fits(&line));
-                let text_lines = text.lines().filter(fits);
-                let redact = |line: &str| self.redactor.text(path, line);
                 // Who looks for a user knows the placeholder only; elsewhere most lines need no work.
-                let lines = if redact::holds_names(path) {
-                    text_lines.map(redact).filter(|line| keep(line)).collect()
-                } else {
-                    text_lines.filter(|line| keep(line)).map(redact).collect()
-                };
+                let names = redact::holds_names(path);
+                let mut short = text.len() <= LINES_LIMIT;
+                let mut lines = Vec::new();
+                // Some files have tens of thousands of lines, so each is gone through once.
+                for line in text.lines() {
+                    if line.len() > LINE_LIMIT {
+                        short = false;
+                    } else if names {
+                        let line = self.redactor.text(path, line);
+                        if keep(&line) {
+                            lines.push(line);
+                        }
+                    } else if keep(line) {
+                        lines.push(self.redactor.text(path, line));
+                    }
+                }
                 let whole = whole && short;
                 Lines { lines, whole }
             });

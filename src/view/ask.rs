@@ -206,6 +206,8 @@ impl View<'_> {
             error(&device.performance_state),
             error(&device.power_mw),
             error(&device.sm_clock_mhz),
+            error(&device.minor),
+            error(&device.compute_capability),
         ]
         .into_iter()
         .flatten()
