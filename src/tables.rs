@@ -1190,7 +1190,7 @@ mod tests {
     #[test]
     fn a_broken_override_is_refused_with_its_place() {
         let xid = |rows: &[&str]| {
-            let columns = "code,mnemonic,kind,severity,meaning,action,source,confidence";
+            let columns = "code,mnemonic,kind,severity,meaning,action,source,confidence,mnemonic_confidence,action_confidence";
             format!(
                 "# source me 2026-01-01 I know\n{columns}\n{}\n",
                 rows.join("\n")
@@ -1222,12 +1222,13 @@ mod tests {
             (TARGETS, target("gfx1100", "matrix = [\"WMMA\"]\n"), "`matrix` is a list"),
             (TARGETS, target("gfx1100", "matrix = 3\n"), "gfx.toml line"),
             (TARGETS, target("gfx1100", "").replace("2026-01-01", "lately"), "line 1, column 1: this row must have"),
-            (kinds::XID.file, "79,NAME,hardware,critical,M,A,me,quoted\n".to_owned(), "xid.csv line 1, column 1: the heading"),
-            (kinds::XID.file, xid(&["79,NAME,hardware,critical,M,A,me"]), "not 8 fields"),
-            (kinds::XID.file, xid(&["x,NAME,hardware,critical,M,A,me,quoted"]), "`code` is no number"),
-            (kinds::XID.file, xid(&["79,NAME,hardware,bad,M,A,me,quoted"]), "`severity` is none of"),
-            (kinds::XID.file, xid(&["79,NAME,hardware,info,M,A,,quoted"]), "has no `source`"),
-            (kinds::XID.file, xid(&["79,N,hardware,info,M,A,me,quoted", "8,N,hardware,info,M,A,me,quoted"]), "xid.csv line 4, column 1"),
+            (TARGETS, target("gfx1100", "").replace("2026-01-01", "2026-13-45"), "line 1, column 1: this row must have"),
+            (kinds::XID.file, "79,NAME,hardware,critical,M,A,me,quoted,,\n".to_owned(), "xid.csv line 1, column 1: the heading"),
+            (kinds::XID.file, xid(&["79,NAME,hardware,critical,M,A,me,,"]), "not 10 fields"),
+            (kinds::XID.file, xid(&["x,NAME,hardware,critical,M,A,me,quoted,,"]), "`code` is no number"),
+            (kinds::XID.file, xid(&["79,NAME,hardware,bad,M,A,me,quoted,,"]), "`severity` is none of"),
+            (kinds::XID.file, xid(&["79,NAME,hardware,info,M,A,,quoted,,"]), "has no `source`"),
+            (kinds::XID.file, xid(&["79,N,hardware,info,M,A,me,quoted,,", "8,N,hardware,info,M,A,me,quoted,,"]), "xid.csv line 4, column 1"),
             (CHECKS, "[[check]]\nname = \"x\"\n".to_owned(), "checks.toml line 1"),
             (FIXES, "[[fix]]\nrecipe = \"x\"\nfamily = \"any\"\nwords = \"x\"\nrisk = \"none\"\nconfirm = \"\"\n".to_owned(), "fixes.toml line 5"),
             (FIXES, "[[fix]]\nrecipe = \"x\"\nfamily = \"gentoo\"\nwords = \"x\"\nrisk = \"safe\"\nconfirm = \"\"\n".to_owned(), "fixes.toml line 1, column 1: this row is for a family"),

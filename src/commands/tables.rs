@@ -6,7 +6,7 @@ use crate::cli::{ListFormat, TablesArgs};
 use crate::files;
 use crate::report::json;
 use crate::report::page::Page;
-use crate::report::style::Style;
+use crate::report::style::{Style, clean};
 use crate::tables::{Confidence, Kind, Known, Row, Shape, Source, Tables, kinds};
 use crate::version::Version;
 use anyhow::{Result, bail};
@@ -96,9 +96,17 @@ fn contents(tables: &Tables, words: &[&str]) -> Result<Option<Vec<Contents>>> {
 }
 
 fn answers(tables: &Tables, words: &[&str]) -> Result<Vec<Answer>> {
-    let (word, rest) = words.split_first().unwrap_or((&"", &[]));
+    let (first, rest) = words.split_first().unwrap_or((&"", &[]));
     let name = rest.join(" ");
-    let found = match *word {
+    let word = first.to_lowercase();
+    let word = word.as_str();
+    if word != "gpu" && WORDS.iter().any(|(known, _)| *known == word) && rest.len() > 1 {
+        bail!(
+            "one name at a time, as in `gpucheck tables {word} {}`",
+            rest[0]
+        );
+    }
+    let found = match word {
         "cuda" => of_version(tables, &kinds::TOOLKIT, &name)
             .map(|row| toolkit(tables, &row))
             .collect(),
@@ -121,8 +129,11 @@ fn answers(tables: &Tables, words: &[&str]) -> Result<Vec<Answer>> {
             .into_iter()
             .collect(),
         "gfx" | "sm" | "cc" => target(tables, &name).into_iter().collect::<Vec<_>>(),
-        target_name if rest.is_empty() => target(tables, target_name).into_iter().collect(),
-        _ => Vec::new(),
+        _ => match target(tables, first).filter(|_| rest.is_empty()) {
+            Some(found) => vec![found],
+            // The name of a GPU, without the word before it.
+            None => gpus(tables, &words.join(" ")).unwrap_or_default(),
+        },
     };
     if found.is_empty() {
         bail!(
@@ -144,11 +155,26 @@ fn hint(tables: &Tables, word: &str, name: &str) -> String {
         rows.iter().map(|row| row.key(kind).to_owned()).collect()
     });
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    if word == "cuda"
+        && let Some(branch) = branch_that_reports(tables, name)
+    {
+        return format!("no toolkit has this number, though driver branch {branch} reports it");
+    }
     match (names::nearest(name, &keys).as_slice(), word) {
         ([], "xid") => "a code that is not in them is unknown, not harmless".to_owned(),
         ([], _) => "`gpucheck tables` lists what they have".to_owned(),
         (near, _) => format!("the nearest are {}", near.join(", ")),
     }
+}
+
+/// The branch whose library speaks this version of CUDA.
+fn branch_that_reports(tables: &Tables, cuda: &str) -> Option<String> {
+    let kind = &kinds::BRANCH;
+    let rows = tables.rows(kind);
+    let row = rows
+        .iter()
+        .find(|row| row.text("cuda").is_some_and(|known| known.value == cuda))?;
+    Some(row.key(kind).to_owned())
 }
 
 /// An answer while it grows.
@@ -297,7 +323,7 @@ fn toolkit(tables: &Tables, row: &Row) -> Found {
         found.add(
             &kinds::MAJOR,
             "below_branch",
-            "minor-version compatibility ends at branch",
+            "no minor-version compatibility needed from branch",
             below,
         );
     }
@@ -340,7 +366,9 @@ fn branch(tables: &Tables, row: &Row, asked: &str) -> Found {
 
 /// A gfx target or a compute capability, however it is written: `gfx1151`, `1151`, `sm_89`, `8.9`.
 fn target(tables: &Tables, name: &str) -> Option<Found> {
-    let name = name.trim().to_lowercase();
+    let name = name.trim().trim_start_matches('v').to_lowercase();
+    // `rocminfo` writes the features of a target behind it.
+    let name = name.split(':').next().unwrap_or_default().to_owned();
     let gfx = if name.starts_with("gfx") {
         name.clone()
     } else {
@@ -351,7 +379,10 @@ fn target(tables: &Tables, name: &str) -> Option<Found> {
         releases_of(tables, &gfx, &mut found);
         return Some(found);
     }
-    let digits = name.strip_prefix("sm_").unwrap_or(&name);
+    let digits = ["sm_", "sm", "compute_"]
+        .iter()
+        .find_map(|start| name.strip_prefix(start))
+        .unwrap_or(&name);
     let sm = if digits.contains('.') {
         format!("sm_{}", digits.replace('.', ""))
     } else {
@@ -386,7 +417,7 @@ fn releases_of(tables: &Tables, gfx: &str, found: &mut Found) {
             .collect()
     };
     for (key, label, keys) in [
-        ("supported_by", "supported by ROCm", &["targets"][..]),
+        ("supported_by", "in AMD's lists of ROCm", &["targets"][..]),
         (
             "built_in",
             "ROCm libraries hold code",
@@ -488,7 +519,8 @@ fn gpus(tables: &Tables, name: &str) -> Result<Vec<Found>> {
     let rows = tables.rows(kind);
     let of_id = |row: &&Row| {
         let (vendor, device) = (plain(row, "vendor"), plain(row, "device"));
-        wanted.len() == 1 && (wanted[0] == device || wanted[0] == format!("{vendor}:{device}"))
+        let asked = wanted[0].trim_start_matches("0x");
+        wanted.len() == 1 && (asked == device || asked == format!("{vendor}:{device}"))
     };
     let words = |row: &Row| -> Vec<String> {
         let name = plain(row, "name").to_lowercase();
@@ -518,7 +550,9 @@ fn gpus(tables: &Tables, name: &str) -> Result<Vec<Found>> {
             .all(|word| wanted.contains(word) || makers.contains(&word.as_str()))
     };
     let exactly: Vec<&Row> = matching.iter().filter(exact).copied().collect();
-    if !exactly.is_empty() {
+    // One name of a card for data centres stands for its forms: boards, sizes of memory.
+    let has_forms = exactly.iter().any(|row| plain(row, "data_centre") == "1");
+    if !exactly.is_empty() && !has_forms {
         matching = exactly;
     }
     if matching.len() > MOST_ANSWERS {
@@ -565,7 +599,30 @@ fn gpu(tables: &Tables, row: &Row) -> Found {
     }
     let target = plain("target");
     if let Some(row) = tables.capability(&target) {
-        found.take(&kinds::CAPABILITY, &row, &["cc", "architecture", "chips"]);
+        let chip = plain("chip");
+        let without = row.list("without_tensor");
+        let lacks = without.filter(|known| {
+            known
+                .value
+                .iter()
+                .any(|start| chip.starts_with(start.as_str()))
+        });
+        let mut but = vec!["cc", "architecture", "chips", "without_tensor"];
+        if let Some(lacks) = lacks {
+            but.extend(["tensor", "tensor_generation"]);
+            let none = Known {
+                value: "none".to_owned(),
+                confidence: lacks.confidence,
+                source: lacks.source,
+            };
+            found.add(
+                &kinds::CAPABILITY,
+                "tensor_generation",
+                "tensor cores, generation",
+                none,
+            );
+        }
+        found.take(&kinds::CAPABILITY, &row, &but);
         drivers_of(tables, &target, &mut found);
     } else if let Some(row) = tables.row(&kinds::TARGET, &target) {
         found.take(&kinds::TARGET, &row, &["gfx", "chips", "integrated"]);
@@ -584,7 +641,7 @@ fn page(answers: &[Answer], style: &Style) -> String {
         if index > 0 {
             page.text.push('\n');
         }
-        page.verbatim(0, &style.bold(&answer.name));
+        page.verbatim(0, &style.bold(&clean(&answer.name)));
         let column = 2
             + answer
                 .facts
@@ -598,7 +655,7 @@ fn page(answers: &[Answer], style: &Style) -> String {
                 "quoted" | "measured" => String::new(),
                 other => format!(" ({other})"),
             };
-            let text = format!("{}{sure} [{}]", fact.value, fact.source);
+            let text = clean(&format!("{}{sure} [{}]", fact.value, fact.source));
             page.hang(
                 2,
                 (fact.label, &style.dim(fact.label)),
@@ -612,13 +669,27 @@ fn page(answers: &[Answer], style: &Style) -> String {
             page.verbatim(2, &style.dim("read in"));
         }
         for source in sources {
-            let label = format!("[{}]", source.id);
-            let text = format!("{} ({})", source.what, source.date);
+            let label = clean(&format!("[{}]", source.id));
+            let text = clean(&format!("{} ({})", source.what, source.date));
             page.hang(4, (&label, &style.dim(&label)), 8, &text, str::to_owned);
         }
     }
+    let marked = |answer: &Answer| {
+        let facts = answer.facts.iter();
+        facts
+            .filter(|fact| !["quoted", "measured"].contains(&fact.confidence))
+            .count()
+            > 0
+    };
+    if answers.iter().any(marked) {
+        page.text.push('\n');
+        page.paragraph(0, MARKS);
+    }
     page.text
 }
+
+/// What the marks behind values mean.
+const MARKS: &str = "(derived) follows from what was read; (memory) and (unknown) were not found anywhere, and never make gpucheck accuse; the rest was read as it stands.";
 
 fn contents_page(contents: &[Contents], style: &Style) -> String {
     let mut page = Page {
@@ -626,7 +697,7 @@ fn contents_page(contents: &[Contents], style: &Style) -> String {
         text: String::new(),
     };
     for one in contents {
-        page.row(one.word, &one.names.join("  "));
+        page.row(one.word, &clean(&one.names.join("  ")));
     }
     if contents.len() > 1 {
         page.row("gpu", "by name or id");
@@ -674,7 +745,8 @@ mod tests {
         assert_eq!(value(&asked(&["cuda", "10.2"])[0], "floor"), None);
         // 12.1 is not 12.10, and there was no 12.7.
         assert!(refused(&["cuda", "12.10"]).contains("the nearest are"));
-        refused(&["cuda", "12.7"]);
+        assert!(refused(&["cuda", "12.7"]).contains("driver branch 565 reports it"));
+        assert!(refused(&["cuda", "12.8", "12.9"]).contains("one name at a time"));
         refused(&["cuda", "new"]);
     }
 
@@ -723,7 +795,18 @@ mod tests {
             // Supported and built for are two statements.
             assert!(value(target, "built_in").is_some_and(|ranges| !ranges.starts_with("7.14.0")));
         }
-        for words in [&["sm_89"][..], &["8.9"], &["cc", "8.9"], &["sm", "89"]] {
+        assert_eq!(
+            asked(&["gfx90a:sramecc+:xnack-"])[0].name,
+            "AMD target gfx90a"
+        );
+        for words in [
+            &["sm_89"][..],
+            &["8.9"],
+            &["cc", "8.9"],
+            &["sm", "89"],
+            &["sm89"],
+            &["compute_89"],
+        ] {
             assert_eq!(
                 asked(words)[0].name,
                 "compute capability 8.9 (sm_89)",
@@ -761,6 +844,18 @@ mod tests {
                 .any(|gpu| value(gpu, "bandwidth_gbs") == Some("960"))
         );
         assert!(refused(&["gpu", "GeForce"]).contains("names have these words"));
+        assert_eq!(asked(&["RTX", "5090"])[0].name, rtx[0].name);
+        assert_eq!(asked(&["gpu", "0x2b85"])[0].name, rtx[0].name);
+        // A generation's tensor cores are not in all of its chips.
+        assert_eq!(
+            value(&asked(&["gpu", "10de:1f96"])[0], "tensor_generation"),
+            Some("none")
+        );
+        assert_eq!(
+            value(&asked(&["gpu", "10de:1eb8"])[0], "tensor_generation"),
+            Some("2")
+        );
+        assert!(asked(&["gpu", "H100"]).len() > 2);
         refused(&["gpu", "no such card"]);
     }
 

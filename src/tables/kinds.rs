@@ -36,7 +36,7 @@ pub const MAJOR: Kind = Kind {
     fields: &[
         field("major", "major version", Shape::Version),
         field("floor", "floor", Shape::Version),
-        field("below_branch", "and below branch", Shape::Version),
+        field("below_branch", "not needed from branch", Shape::Version),
     ],
 };
 
@@ -51,7 +51,7 @@ pub const BRANCH: Kind = Kind {
         field("kind", "kind", Shape::Text),
         field("first", "first release", Shape::Version),
         field("last", "last release known", Shape::Version),
-        field("last_date", "of", Shape::Date),
+        field("last_date", "released", Shape::Date),
         field("end_of_life", "end of life", Shape::Date),
         field("cuda", "newest CUDA", Shape::Version),
         field("lowest", "oldest architecture", Shape::Text),
@@ -83,7 +83,7 @@ pub const ARCHITECTURE: Kind = Kind {
         field("name", "architecture", Shape::Text),
         field("lowest", "compute capability from", Shape::Version),
         field("highest", "to", Shape::Version),
-        field("first_branch", "first driver branch", Shape::Version),
+        field("first_branch", "not before driver branch", Shape::Version),
         field("last_branch", "last driver branch", Shape::Version),
         field(
             "open_module",
@@ -111,6 +111,7 @@ pub const CAPABILITY: Kind = Kind {
             Shape::Number,
         ),
         field("tensor", "tensor cores take", Shape::List),
+        field("without_tensor", "chips without tensor cores", Shape::List),
     ],
 };
 
@@ -149,7 +150,7 @@ pub const RELEASE: Kind = Kind {
         field("version", "version", Shape::Version),
         field("date", "released", Shape::Date),
         field("targets", "supports", Shape::List),
-        field("deprecated", "of these deprecated", Shape::List),
+        field("deprecated", "deprecated", Shape::List),
         field("built", "its libraries hold code for", Shape::List),
         field("rocblas", "rocBLAS holds code for", Shape::List),
         field("drivers", "tested with drivers", Shape::List),
@@ -243,7 +244,7 @@ pub const ALL: [&Kind; 9] = [
     &FIGURES,
 ];
 
-const XID_COLUMNS: &str = "code,mnemonic,kind,severity,meaning,action,source,confidence";
+const XID_COLUMNS: &str = "code,mnemonic,kind,severity,meaning,action,source,confidence,mnemonic_confidence,action_confidence";
 const FIGURES_COLUMNS: &str = "vendor,device,key,memory_gb,memory_type,bandwidth_gbs,power_w,typical_supply_w,laptop,source,confidence,supply_w,supply_w_source,supply_w_confidence";
 
 impl Kind {

@@ -198,13 +198,18 @@ impl Shape {
             (_, Cell::Text(text)) => text,
         };
         let is_date = || {
-            let mut parts = text.split('-');
-            let year = parts.next().is_some_and(|year| year.len() == 4);
-            year && parts.clone().count() <= 2
-                && parts.all(|part| part.len() == 2)
-                && text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_digit() || byte == b'-')
+            let mut parts = text.split('-').map(|part| match part.len() {
+                2 | 4 if part.bytes().all(|byte| byte.is_ascii_digit()) => part.parse().ok(),
+                _ => None,
+            });
+            let in_range = |part: Option<Option<u32>>, most| match part {
+                Some(number) => number.is_some_and(|number| (1..=most).contains(&number)),
+                None => true,
+            };
+            let year = parts.next().flatten().is_some_and(|year| year >= 1990);
+            year && in_range(parts.next(), 12)
+                && in_range(parts.next(), 31)
+                && parts.next().is_none()
         };
         let good = match self {
             Shape::Text => !text.is_empty(),
