@@ -127,6 +127,15 @@ pub fn gfx_target(version: u64) -> Option<String> {
     (major > 0 && minor < 16 && stepping < 16).then(|| format!("gfx{major}{minor:x}{stepping:x}"))
 }
 
+/// The compute capability of a target: `8.9` for `sm_89`; sm_90a and sm_100f are 9.0 and 10.0 with features of one
+/// architecture or family.
+pub fn compute_capability(target: &str) -> Option<String> {
+    let digits = target.strip_prefix("sm_")?;
+    let digits = digits.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
+    (!major.is_empty()).then(|| format!("{major}.{minor}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -104,11 +104,8 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     if version == loaded {
         return Verdict::fine(format!("{} is as new as the kernel module", compat.path));
     }
-    let gpus: Vec<&Gpu> = view
-        .gpus
-        .iter()
-        .filter(|gpu| gpu.vendor == stack.vendor() && gpu.passed_in != Some(false))
-        .collect();
+    let gpus = view.gpus_of(stack);
+    let gpus: Vec<&Gpu> = gpus.filter(|gpu| gpu.passed_in != Some(false)).collect();
     if gpus.is_empty() {
         return Verdict::NotHere;
     }

@@ -148,16 +148,9 @@ fn answers(gpu: &Gpu, address: &str, view: &View) -> Verdict {
             Verdict::fine(format!("{FINE}, and NVML reaches it"))
         }
         // All of the library's devices fail so when one is lost, so the log must name this one.
-        Seen::Failed(failure) if failure.to_string().contains("GPU_IS_LOST") => log_evidence(
-            Finding::new("the driver lost the GPU, although its config space answers")
-                .cause("link-lost")
-                .saw("nvmlInit_v2()", "GPU_IS_LOST"),
-            gpu,
-            view,
-        )
-        .why(UNUSABLE)
-        .fix(without_power(view))
-        .into(),
+        Seen::Failed(failure) if failure.to_string().contains(NVML_LOST) => {
+            lost_to_driver("nvmlInit_v2()", NVML_LOST, gpu, view).into()
+        }
         other => Verdict::cannot_tell(
             format!(
                 "{FINE}, but the kernel log has `{}` since the driver was loaded (NVML: {})",
@@ -169,22 +162,29 @@ fn answers(gpu: &Gpu, address: &str, view: &View) -> Verdict {
     }
 }
 
+/// NVML's name for a GPU that it has lost.
+const NVML_LOST: &str = "GPU_IS_LOST";
+
+fn lost_to_driver(call: &str, says: &str, gpu: &Gpu, view: &View) -> Finding {
+    let finding = Finding::new("the driver lost the GPU, although its config space answers")
+        .cause("link-lost")
+        .saw(call, says);
+    log_evidence(finding, gpu, view)
+        .why(UNUSABLE)
+        .fix(without_power(view))
+}
+
 /// What NVML says of a GPU that it has lost: of one that it lists, or of one for which it gives no device.
 fn nvml_lost(gpu: &Gpu, address: &str, view: &View) -> Option<Verdict> {
-    const LOST: &str = "GPU_IS_LOST";
-    let found = |call: &str| {
-        let finding = Finding::new("the driver lost the GPU, although its config space answers")
-            .cause("link-lost")
-            .saw(call, format!("{LOST} for {address}"));
-        log_evidence(finding, gpu, view)
-            .why(UNUSABLE)
-            .fix(FixCall::new("power-cycle-and-reseat"))
-    };
-    if view.nvml_refusal(gpu) == Some(LOST) {
+    let found = |call: &str| lost_to_driver(call, &format!("{NVML_LOST} for {address}"), gpu, view);
+    if view.nvml_refusal(gpu) == Some(NVML_LOST) {
         return Some(found("nvmlDeviceGetMemoryInfo()").into());
     }
     let nvml = view.facts.nvml.got()?;
-    let lost = nvml.unreachable.values().filter(|error| *error == LOST);
+    let lost = nvml
+        .unreachable
+        .values()
+        .filter(|error| *error == NVML_LOST);
     let lost = lost.count();
     if lost == 0 || nvml.devices.contains_key(address) {
         return None;

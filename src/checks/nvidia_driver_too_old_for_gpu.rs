@@ -122,12 +122,7 @@ fn found(gpu: &Gpu, first: Option<&Known<Version>>, view: &View) -> Finding {
     };
     let mut finding = Finding::new(title)
         .why("The driver leaves alone what it does not know, so neither nvidia-smi nor CUDA lists the GPU");
-    if let (Some(architecture), Some(address)) = (&gpu.architecture, &gpu.pci) {
-        finding = finding.saw(
-            format!("/sys/bus/pci/devices/{address}/device"),
-            format!("a GPU of the architecture {architecture}"),
-        );
-    }
+    finding.evidence.extend(view.seen_architecture(gpu));
     if let Some((version, source)) = view.nvidia_driver_version() {
         finding = finding.saw(source, format!("version {version}"));
     }

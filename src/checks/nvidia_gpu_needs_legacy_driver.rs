@@ -1,7 +1,6 @@
 //! NVIDIA's driver is of a branch that has dropped this GPU.
 
 use crate::check::Verdict;
-use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
@@ -97,14 +96,7 @@ fn found(gpu: &Gpu, last: Option<u64>, view: &View, tables: &Tables) -> Finding 
         Some(..=390) => Some("branch-390"),
         _ => None,
     };
-    if let (Seen::Got(_), Some(architecture), Some(address)) =
-        (&view.facts.pci, &gpu.architecture, &gpu.pci)
-    {
-        finding = finding.saw(
-            format!("/sys/bus/pci/devices/{address}/device"),
-            format!("a GPU of the architecture {architecture}"),
-        );
-    }
+    finding.evidence.extend(view.seen_architecture(gpu));
     let fixes = match last {
         _ if gpu.target.is_some() => view.nvidia_install_fixes(&[gpu], tables),
         Some(last) if last < 500 => {

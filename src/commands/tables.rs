@@ -267,14 +267,15 @@ fn of(known: Known<String>, value: &str) -> Known<String> {
     }
 }
 
-/// What follows from several rows is as sure as the least sure of them, and no better than derived.
-fn follows(value: String, from: &[&Known<Version>]) -> Known<String> {
+/// What follows from several values is as sure as the least sure of them, and no better than derived.
+fn follows<T>(value: String, from: &[&Known<T>]) -> Known<String> {
     let least = from.iter().map(|known| known.confidence).min();
-    let mut sources: Vec<&str> = from
-        .iter()
-        .flat_map(|known| known.source.split(' '))
-        .collect();
-    sources.dedup();
+    let mut sources: Vec<&str> = Vec::new();
+    for source in from.iter().flat_map(|known| known.source.split(' ')) {
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
     Known {
         value,
         confidence: least.unwrap_or_default().min(Confidence::Derived),
@@ -429,36 +430,15 @@ fn releases_of(tables: &Tables, gfx: &str, found: &mut Found) {
             .iter()
             .filter_map(|(_, known)| known.as_ref())
             .collect();
-        let Some(least) = known.iter().map(|known| known.confidence).min() else {
+        if known.is_empty() {
             continue;
-        };
-        let mut sources: Vec<&str> = known.iter().map(|known| known.source.as_str()).collect();
-        sources.dedup();
-        let sources: Vec<&str> = sources
-            .iter()
-            .flat_map(|source| source.split(' '))
-            .collect();
+        }
         let value = match ranges(&said) {
             none if none.is_empty() => "no release in the table".to_owned(),
             ranges => ranges.join(", "),
         };
-        let known = Known {
-            value,
-            confidence: least.min(Confidence::Derived),
-            source: unique(sources).join(" "),
-        };
-        found.add(kind, key, label, known);
+        found.add(kind, key, label, follows(value, &known));
     }
-}
-
-fn unique(items: Vec<&str>) -> Vec<&str> {
-    let mut once: Vec<&str> = Vec::new();
-    for item in items {
-        if !once.contains(&item) {
-            once.push(item);
-        }
-    }
-    once
 }
 
 /// `6.4.1 to 7.2.0, 10.0.0`: stretches of releases that say yes. Of which nothing is known do not end one.
@@ -500,7 +480,7 @@ fn drivers_of(tables: &Tables, sm: &str, found: &mut Found) {
             let words = of(name, "none: the newest branch known still takes it");
             found.add(kind, "last_branch", "last driver branch", words);
         }
-        found.take(kind, &row, &["name", "lowest", "highest"]);
+        found.take(kind, row, &["name", "lowest", "highest"]);
     }
 }
 
@@ -664,22 +644,18 @@ fn page(answers: &[Answer], style: &Style) -> String {
                 str::to_owned,
             );
         }
-        let mut sources = answer.sources.iter().peekable();
-        if sources.peek().is_some() {
+        if !answer.sources.is_empty() {
             page.verbatim(2, &style.dim("read in"));
         }
-        for source in sources {
+        for source in &answer.sources {
             let label = clean(&format!("[{}]", source.id));
             let text = clean(&format!("{} ({})", source.what, source.date));
             page.hang(4, (&label, &style.dim(&label)), 8, &text, str::to_owned);
         }
     }
     let marked = |answer: &Answer| {
-        let facts = answer.facts.iter();
-        facts
-            .filter(|fact| !["quoted", "measured"].contains(&fact.confidence))
-            .count()
-            > 0
+        let mut facts = answer.facts.iter();
+        facts.any(|fact| !["quoted", "measured"].contains(&fact.confidence))
     };
     if answers.iter().any(marked) {
         page.text.push('\n');

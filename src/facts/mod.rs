@@ -41,6 +41,23 @@ use serde_json::Value;
 use services::Services;
 use software::Software;
 
+/// A character of what a machine says that cannot be seen and makes the text around it look like another one: marks of
+/// direction, blanks of no width and the like.
+pub fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
 /// Facts of any kind from a JSON value, by way of its text: a second deserializer for every kind of fact would be a tenth of
 /// the program.
 ///

@@ -10,7 +10,9 @@
 //! `answer` may be `{"absent": true}` or `{"unasked": "quick"}`, so that every kind of `Seen` can be replayed.
 
 use super::{Stat, System};
-use crate::facts::{Failure, Seen, Why, environment::ProcessUser, from_json, to_json};
+use crate::facts::{
+    Failure, Seen, Why, environment::ProcessUser, from_json, is_invisible, to_json,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -1066,22 +1068,6 @@ fn decode_content(line: Line, into: &mut String) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Cannot be seen and makes the text around it look like another one: marks of direction, blanks of no width and the like.
-fn is_mark(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
-}
-
 /// Where a text is written: what has to be escaped differs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -1096,7 +1082,7 @@ fn write_escaped(f: &mut impl fmt::Write, text: &str, place: Place) -> fmt::Resu
         '\\' => true,
         ' ' => place == Place::Field,
         '\t' => place != Place::Content,
-        _ => c.is_control() || is_mark(c),
+        _ => c.is_control() || is_invisible(c),
     };
     // A space at the very end would not survive an editor.
     let (text, last_space) = match text.strip_suffix(' ') {
@@ -1156,7 +1142,7 @@ impl fmt::Display for OneLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.to_string();
         let mut rest = text.as_str();
-        while let Some(at) = rest.find(|c: char| c.is_control() || is_mark(c)) {
+        while let Some(at) = rest.find(|c: char| c.is_control() || is_invisible(c)) {
             let c = rest[at..].chars().next().unwrap_or_default();
             f.write_str(&rest[..at])?;
             for unit in c.encode_utf16(&mut [0; 2]) {

@@ -313,19 +313,30 @@ fn repositories(host: &Host) -> Named<Vec<Repository>> {
         let names = names.into_iter().filter(|name| name.ends_with(end));
         files.extend(names.map(|name| (format!("{folder}/{name}"), form)));
     }
-    for (path, form) in files {
-        match repositories_of(host, &path, form) {
-            Seen::Got((repositories, whole)) => {
-                found.whole &= whole;
-                if !repositories.is_empty() {
-                    found.items.insert(path, repositories);
+    let asked = files
+        .into_iter()
+        .map(|(path, form)| (repositories_of(host, &path, form), path));
+    collect(asked, &mut found);
+    found
+}
+
+/// Puts in what files say, each under its path; those that say nothing have no place.
+fn collect<T>(
+    files: impl Iterator<Item = (Seen<(Vec<T>, bool)>, String)>,
+    into: &mut Named<Vec<T>>,
+) {
+    for (answer, path) in files {
+        match answer {
+            Seen::Got((items, whole)) => {
+                into.whole &= whole;
+                if !items.is_empty() {
+                    into.items.insert(path, items);
                 }
             }
             Seen::Absent => {}
-            _ => found.whole = false,
+            _ => into.whole = false,
         }
     }
-    found
 }
 
 /// Names in a folder of settings, and whether these are all.
@@ -628,18 +639,8 @@ fn pins(host: &Host) -> Named<Vec<Pin>> {
         items: BTreeMap::new(),
     };
     let files = names.iter().map(|name| format!("{folder}/{name}"));
-    for path in files.chain(["/etc/apt/preferences".to_owned()]) {
-        match pins_of(host, &path) {
-            Seen::Got((pins, whole)) => {
-                found.whole &= whole;
-                if !pins.is_empty() {
-                    found.items.insert(path, pins);
-                }
-            }
-            Seen::Absent => {}
-            _ => found.whole = false,
-        }
-    }
+    let files = files.chain(["/etc/apt/preferences".to_owned()]);
+    collect(files.map(|path| (pins_of(host, &path), path)), &mut found);
     found
 }
 

@@ -1,5 +1,6 @@
 //! Colour, width and signs, decided once per stream. The only file that names the crate `colored`.
 
+use crate::facts::is_invisible;
 use colored::{Color, ColoredString, Colorize};
 use std::fmt::Write as _;
 
@@ -154,19 +155,7 @@ pub fn clean(text: &str) -> String {
 
 /// Could steer a terminal or disguise the text around it.
 pub(crate) fn is_unsafe(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{00ad}'
-                | '\u{061c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
+    character.is_control() || is_invisible(character)
 }
 
 #[cfg(test)]

@@ -260,8 +260,8 @@ impl Kind {
 /// What is wrong with it, with file, line and column.
 pub fn validate(file: &str, text: &str) -> Result<(), String> {
     match file {
-        _ if file == XID.file => rows::validate_csv(&XID, text, XID_COLUMNS, 1),
-        _ if file == FIGURES.file => rows::validate_csv(&FIGURES, text, FIGURES_COLUMNS, 3),
+        _ if file == XID.file => rows::validate_csv_of(&XID, text, XID_COLUMNS, 1),
+        _ if file == FIGURES.file => rows::validate_csv_of(&FIGURES, text, FIGURES_COLUMNS, 3),
         _ => {
             let kinds: Vec<&Kind> = ALL.into_iter().filter(|kind| kind.file == file).collect();
             rows::validate(file, text, &kinds)

@@ -28,11 +28,6 @@ impl<T> Known<T> {
         self.confidence.may_accuse()
     }
 
-    /// The value, where it is known well enough to rest a finding on.
-    pub fn to_accuse_by(&self) -> Option<&T> {
-        self.may_accuse().then_some(&self.value)
-    }
-
     fn and_then<U>(self, read: impl FnOnce(T) -> Option<U>) -> Option<Known<U>> {
         Some(Known {
             value: read(self.value)?,
@@ -417,7 +412,8 @@ pub fn csv_rows(text: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Whether a CSV text may stand for the file of a kind: its heading is that of the embedded file, and `key_fields` columns at
-/// the start of its lines are what they are sorted by: as texts, or one column as a version.
+/// the start of its lines are what they are sorted by: as texts, or one column as a version. `fault` finds what is wrong with
+/// a line of that many fields: the column, from 0, and what.
 ///
 /// # Errors
 /// What is wrong with it, with file, line and column.
@@ -426,17 +422,16 @@ pub fn validate_csv(
     text: &str,
     columns: &str,
     key_fields: usize,
+    fault: &dyn Fn(&str) -> Option<(usize, String)>,
 ) -> Result<(), String> {
     let file = kind.file;
-    let fault = |index: usize, column: usize, what: &str| {
+    let refused = |index: usize, column: usize, what: &str| {
         Err(format!(
             "{file} line {}, column {}: {what}",
             index + 1,
             column + 1
         ))
     };
-    let sources = sources(text);
-    let ids: Vec<&str> = sources.iter().map(|source| source.id.as_str()).collect();
     let mut previous: Option<&str> = None;
     let mut headed = false;
     for (index, line) in text.lines().enumerate() {
@@ -445,7 +440,7 @@ pub fn validate_csv(
                 comment if comment.starts_with('#') => {}
                 heading if heading == columns => headed = true,
                 _ => {
-                    return fault(
+                    return refused(
                         index,
                         0,
                         &format!("the heading `{columns}` must come first"),
@@ -457,11 +452,10 @@ pub fn validate_csv(
         let fields = line.split(',').count();
         let wanted = columns.split(',').count();
         if fields != wanted {
-            return fault(index, 0, &format!("not {wanted} fields"));
+            return refused(index, 0, &format!("not {wanted} fields"));
         }
-        let row = csv_row(columns, line);
-        if let Some(what) = kind.fault(&row, &ids) {
-            return fault(index, 0, &format!("this row {what}"));
+        if let Some((column, what)) = fault(line) {
+            return refused(index, column, &what);
         }
         let key = line
             .match_indices(',')
@@ -472,7 +466,7 @@ pub fn validate_csv(
             None => previous < key,
         });
         if !sorted {
-            return fault(index, 0, "the row is not in order, or stands there twice");
+            return refused(index, 0, "the row is not in order, or stands there twice");
         }
         previous = Some(key);
     }
@@ -481,4 +475,22 @@ pub fn validate_csv(
     } else {
         Err(format!("{file}: the heading `{columns}` is missing"))
     }
+}
+
+/// The same where the kind says what a line may hold.
+///
+/// # Errors
+/// What is wrong with it, with file, line and column.
+pub fn validate_csv_of(
+    kind: &Kind,
+    text: &str,
+    columns: &str,
+    key_fields: usize,
+) -> Result<(), String> {
+    let sources = sources(text);
+    let ids: Vec<&str> = sources.iter().map(|source| source.id.as_str()).collect();
+    validate_csv(kind, text, columns, key_fields, &|line| {
+        let what = kind.fault(&csv_row(columns, line), &ids)?;
+        Some((0, format!("this row {what}")))
+    })
 }

@@ -9,7 +9,7 @@ use crate::facts::{Seen, Why};
 use crate::finding::Evidence;
 use crate::fix::{self, FixCall, Ground};
 use crate::tables::Tables;
-use crate::version::Version;
+use crate::version::{Version, compute_capability};
 
 /// Device ids of NVSwitches: of HGX-2, HGX A100, HGX H100 and H200 (pci.ids; Fabric Manager User Guide). Those of newer boards
 /// are on no bus of the host.
@@ -17,7 +17,7 @@ const NVSWITCHES: [u16; 3] = [0x1ac2, 0x1af1, 0x22a3];
 
 /// First major number of a compute capability that is driven by the open module alone: Blackwell (NVIDIA blog, "NVIDIA
 /// Transitions Fully Towards Open-Source GPU Kernel Modules").
-const OPEN_ALONE_FROM: u32 = 10;
+const OPEN_ALONE_FROM: u64 = 10;
 /// Device ids of Grace Hopper, for which the same blog asks for the open module, unlike other GPUs of Hopper (torvalds/linux
 /// drivers/vfio/pci/nvgrace-gpu/main.c).
 const GRACE_HOPPER: [u16; 3] = [0x2342, 0x2345, 0x2348];
@@ -130,14 +130,6 @@ pub fn is_set_aside(driver: &str) -> bool {
         )
 }
 
-/// 12 of `sm_120`.
-fn major_of_capability(target: &str) -> Option<u32> {
-    let digits = target
-        .strip_prefix("sm_")?
-        .trim_end_matches(|c: char| c.is_ascii_lowercase());
-    digits.get(..digits.len().checked_sub(1)?)?.parse().ok()
-}
-
 impl Gpu {
     /// Held for a virtual machine or a program in user space.
     pub fn is_set_aside(&self) -> bool {
@@ -157,8 +149,8 @@ impl Gpu {
         if is_grace_hopper {
             return Some(true);
         }
-        let major = major_of_capability(self.target.as_deref()?)?;
-        Some(major >= OPEN_ALONE_FROM)
+        let capability = Version::parse(&compute_capability(self.target.as_deref()?)?)?;
+        Some(capability.major()? >= OPEN_ALONE_FROM)
     }
 
     /// The command that shows the bound driver.
@@ -182,6 +174,16 @@ pub fn is_of_module(source: &str) -> bool {
 }
 
 impl View<'_> {
+    /// The architecture of a GPU on the bus, as its id tells it.
+    pub fn seen_architecture(&self, gpu: &Gpu) -> Option<Evidence> {
+        self.facts.pci.got()?;
+        let (architecture, address) = (gpu.architecture.as_ref()?, gpu.pci.as_ref()?);
+        Some(Evidence {
+            source: format!("/sys/bus/pci/devices/{address}/device"),
+            says: format!("a GPU of the architecture {architecture}"),
+        })
+    }
+
     /// Whose kernel, module folders and module configuration can be seen from here.
     pub fn driver_ground(&self) -> DriverGround {
         match &self.place {
@@ -534,12 +536,7 @@ impl View<'_> {
             )),
             (Seen::Got((_, evidence)), Some(true)) => {
                 let mut seen = vec![evidence];
-                if let (Some(architecture), Some(address)) = (&gpu.architecture, &gpu.pci) {
-                    seen.push(Evidence {
-                        source: format!("/sys/bus/pci/devices/{address}/device"),
-                        says: format!("a GPU of the architecture {architecture}"),
-                    });
-                }
+                seen.extend(self.seen_architecture(gpu));
                 Flavour::Wrong { seen, said: false }
             }
             (Seen::Got(_), None) => Flavour::Unknown(
