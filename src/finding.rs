@@ -120,6 +120,12 @@ impl Finding {
         self
     }
 
+    /// The GPUs work all the same, slower or at a risk: it takes nothing from their readiness.
+    #[must_use]
+    pub fn works_all_the_same(self) -> Finding {
+        self.only_gpus(Vec::new())
+    }
+
     /// The evidence points there, no more.
     #[must_use]
     pub fn likely(mut self) -> Finding {

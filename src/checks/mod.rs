@@ -6,14 +6,19 @@ pub mod amdgpu_driver_not_bound;
 pub mod amdgpu_firmware_missing;
 pub mod amdgpu_init_failed;
 pub mod cuda_compat_misused;
+pub mod ecc_uncorrected_errors;
+pub mod egpu_link_limited;
 pub mod gpu_device_permission_denied;
 pub mod gpu_driver_blacklisted;
 pub mod gpu_fell_off_bus;
+pub mod gpu_stuck_in_d3cold;
+pub mod gpu_thermal_throttle;
 pub mod group_change_needs_relogin;
 pub mod hsa_override_active;
 pub mod hsa_override_needed;
 pub mod hsa_override_wrong;
 pub mod igpu_visible_to_rocm;
+pub mod intel_compute_runtime_missing;
 pub mod iommu_breaks_p2p;
 pub mod kernel_headers_missing;
 pub mod kernel_module_build_failed;
@@ -36,12 +41,23 @@ pub mod nvidia_module_missing_for_kernel;
 pub mod nvidia_module_not_loaded;
 pub mod nvidia_uvm_node_missing;
 pub mod nvidia_uvm_stale_after_suspend;
+pub mod nvidia_xid_hardware;
+pub mod pci_bar_unassigned;
+pub mod pcie_link_degraded;
+pub mod power_limit_below_default;
+pub mod resizable_bar_off;
 pub mod rocm_distro_and_vendor_mixed;
 pub mod rocm_libraries_lack_gfx;
 pub mod running_kernel_not_installed;
 pub mod service_user_lacks_gpu_access;
+pub mod two_gpu_vendors;
+pub mod unified_memory_gpu;
 pub mod visible_devices_hide_gpus;
+pub mod vm_without_gpu;
+pub mod vram_occupied_by_others;
+pub mod vulkan_icd_missing;
 pub mod wsl_host_driver_missing;
+pub mod wsl_libcuda_not_on_path;
 pub mod wsl_linux_driver_installed;
 
 /// All checks, by name.
@@ -50,14 +66,19 @@ pub const ALL: &[Check] = &[
     amdgpu_firmware_missing::CHECK,
     amdgpu_init_failed::CHECK,
     cuda_compat_misused::CHECK,
+    ecc_uncorrected_errors::CHECK,
+    egpu_link_limited::CHECK,
     gpu_device_permission_denied::CHECK,
     gpu_driver_blacklisted::CHECK,
     gpu_fell_off_bus::CHECK,
+    gpu_stuck_in_d3cold::CHECK,
+    gpu_thermal_throttle::CHECK,
     group_change_needs_relogin::CHECK,
     hsa_override_active::CHECK,
     hsa_override_needed::CHECK,
     hsa_override_wrong::CHECK,
     igpu_visible_to_rocm::CHECK,
+    intel_compute_runtime_missing::CHECK,
     iommu_breaks_p2p::CHECK,
     kernel_headers_missing::CHECK,
     kernel_module_build_failed::CHECK,
@@ -80,11 +101,22 @@ pub const ALL: &[Check] = &[
     nvidia_module_not_loaded::CHECK,
     nvidia_uvm_node_missing::CHECK,
     nvidia_uvm_stale_after_suspend::CHECK,
+    nvidia_xid_hardware::CHECK,
+    pci_bar_unassigned::CHECK,
+    pcie_link_degraded::CHECK,
+    power_limit_below_default::CHECK,
+    resizable_bar_off::CHECK,
     rocm_distro_and_vendor_mixed::CHECK,
     rocm_libraries_lack_gfx::CHECK,
     running_kernel_not_installed::CHECK,
     service_user_lacks_gpu_access::CHECK,
+    two_gpu_vendors::CHECK,
+    unified_memory_gpu::CHECK,
     visible_devices_hide_gpus::CHECK,
+    vm_without_gpu::CHECK,
+    vram_occupied_by_others::CHECK,
+    vulkan_icd_missing::CHECK,
     wsl_host_driver_missing::CHECK,
+    wsl_libcuda_not_on_path::CHECK,
     wsl_linux_driver_installed::CHECK,
 ];

@@ -52,8 +52,9 @@ pub struct AmdgpuDevice {
     /// `hwmon/hwmonN/*`, raw numbers by file name (`temp1_input` in millidegrees, `power1_cap` in microwatts); read only
     /// of a GPU that is awake. A sensor that gave no number is left out.
     pub hwmon: Seen<BTreeMap<String, i64>>,
-    /// `ras/*_err_count` as written, by file name; read only of a GPU that is awake.
-    pub ras: BTreeMap<String, String>,
+    /// `ras/*_err_count` as written, by file name; read only of a GPU that is awake. `Absent`: the driver counts no errors
+    /// of this GPU.
+    pub ras: Seen<BTreeMap<String, String>>,
     /// `ip_discovery/die/0/GC/0/{major,minor,revision}` as `11.0.0`. Not the gfx target.
     pub gc_version: Seen<String>,
 }

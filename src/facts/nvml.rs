@@ -159,6 +159,8 @@ pub struct NvmlProcess {
     pub pid: u32,
     /// Name of the program, without its folder.
     pub name: Option<String>,
+    /// Whose it is; unknown in a container, where numbers of processes may be those of others.
+    pub uid: Option<u32>,
     /// Memory in bytes; unknown where the driver does not tell, as under WSL.
     pub used_bytes: Option<u64>,
     /// `compute` or `graphics`.

@@ -82,6 +82,8 @@ pub struct Bar {
     pub index: u8,
     /// Size in bytes.
     pub bytes: u64,
+    /// It has an address: the kernel found room for it.
+    pub assigned: bool,
     /// 64-bit prefetchable memory, the kind that Resizable BAR enlarges.
     pub prefetchable: bool,
 }

@@ -19,6 +19,8 @@ pub struct Software {
     pub libraries: BTreeMap<String, Seen<Vec<Library>>>,
     /// Folders that were asked for libraries: those that exist or may exist.
     pub library_folders: BTreeMap<String, Seen<()>>,
+    /// `/etc/ld.so.cache` was read: what it has of these libraries is known.
+    pub loader_cache_read: bool,
     /// CUDA toolkits by folder (`/usr/local/cuda-12.8`), with the version where one is written down: that of the toolkit
     /// (`12.8.1`), or else the one in the name of its runtime (`libcudart.so.11.8.89`). `Absent`: none in the usual places.
     pub cuda_toolkits: Seen<BTreeMap<String, Seen<String>>>,

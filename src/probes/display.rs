@@ -202,8 +202,10 @@ fn bound_to(host: &Host, displays: &BTreeSet<String>) -> BTreeMap<String, &'stat
 fn read_amdgpu(host: &Host, folder: &str) -> AmdgpuDevice {
     let at = |name: &str| format!("{folder}/{name}");
     let power = Power::read(host, folder);
-    let counters = || read_folder(host, &at("ras"), |name| name.ends_with("_err_count"));
-    let ras = power.if_awake(|| Seen::Got(counters()));
+    let counters = || {
+        let is_there = host.list(&at("ras")).map(|_| ());
+        is_there.map(|()| read_folder(host, &at("ras"), |name| name.ends_with("_err_count")))
+    };
     AmdgpuDevice {
         vram_bytes: number(host, &at("mem_info_vram_total")),
         vram_used_bytes: power.if_awake(|| number(host, &at("mem_info_vram_used"))),
@@ -221,7 +223,7 @@ fn read_amdgpu(host: &Host, folder: &str) -> AmdgpuDevice {
         memory_partition: power.if_awake(|| word(host, &at("current_memory_partition"))),
         busy_percent: power.if_awake(|| number(host, &at("gpu_busy_percent"))),
         hwmon: power.if_awake(|| read_hwmon(host, folder)),
-        ras: ras.into_got().unwrap_or_default(),
+        ras: power.if_awake(counters),
         gc_version: read_gc_version(host, folder),
     }
 }
@@ -531,9 +533,10 @@ mod tests {
         let hwmon = gpu.hwmon.got().expect("sensors");
         assert_eq!(hwmon.get("power1_cap"), Some(&303_000_000));
         assert_eq!(hwmon.len(), 2);
-        assert_eq!(gpu.ras.len(), 1);
+        let ras = gpu.ras.got().expect("counters");
+        assert_eq!(ras.len(), 1);
         assert_eq!(
-            gpu.ras.get("umc_err_count").map(String::as_str),
+            ras.get("umc_err_count").map(String::as_str),
             Some("ue: 0\nce: 2")
         );
     }
@@ -554,7 +557,7 @@ mod tests {
         assert_eq!(gpu.hwmon, Seen::Unasked(Why::Asleep));
         assert_eq!(gpu.compute_partition, Seen::Unasked(Why::Asleep));
         assert_eq!(gpu.memory_partition, Seen::Unasked(Why::Asleep));
-        assert!(gpu.ras.is_empty());
+        assert_eq!(gpu.ras, Seen::Unasked(Why::Asleep));
         assert!(!asked.borrow().iter().any(|question| {
             question.contains("hwmon") || question.contains("/ras") || question.contains("busy")
         }));

@@ -701,6 +701,7 @@ fn processes(caller: &Caller, device: &Device, pids_are_ours: bool) -> Seen<Vec<
             .map(|process| NvmlProcess {
                 pid: process.pid,
                 name: None,
+                uid: None,
                 used_bytes: match process.used_gpu_memory {
                     UsedGpuMemory::Used(used) => bytes(used).into_got(),
                     UsedGpuMemory::Unavailable => None,
@@ -721,18 +722,22 @@ fn processes(caller: &Caller, device: &Device, pids_are_ours: bool) -> Seen<Vec<
     };
     all.truncate(MOST_PROCESSES);
     for process in &mut all {
-        process.name = command(caller.host, process.pid, pids_are_ours);
+        (process.name, process.uid) = name_and_owner(caller.host, process.pid, pids_are_ours);
     }
     Seen::Got(all)
 }
 
-/// The name of a process. In a container the number may be that of another one, which is not looked at.
-fn command(host: &Host, pid: u32, pids_are_ours: bool) -> Option<String> {
+/// What a process is called, and whose it is. In a container the number may be that of another one, which is not looked at.
+fn name_and_owner(host: &Host, pid: u32, pids_are_ours: bool) -> (Option<String>, Option<u32>) {
     if !pids_are_ours {
-        return None;
+        return (None, None);
     }
     let comm = host.value(&format!("/proc/{pid}/comm"));
-    comm.and_then(text).into_got()
+    let owner = host.stat(&format!("/proc/{pid}")).into_got();
+    (
+        comm.and_then(text).into_got(),
+        owner.and_then(|stat| stat.uid),
+    )
 }
 
 #[cfg(test)]
@@ -805,9 +810,10 @@ mod tests {
         let mut tree = Tree::proved();
         tree.file("/proc/7/comm", "python3\n");
         let (host, asked) = tree.host(Options::default());
-        assert_eq!(command(&host, 7, false), None);
+        assert_eq!(name_and_owner(&host, 7, false), (None, None));
         assert!(asked.borrow().is_empty(), "{asked:?}");
-        assert_eq!(command(&host, 7, true).as_deref(), Some("python3"));
+        let (name, _) = name_and_owner(&host, 7, true);
+        assert_eq!(name.as_deref(), Some("python3"));
     }
 
     #[test]

@@ -316,6 +316,8 @@ fn parse_resource(text: &str) -> Seen<Vec<Bar>> {
     const MEMORY: u64 = 0x200;
     const PREFETCHABLE: u64 = 0x2000;
     const WIDE: u64 = 0x10_0000;
+    // IORESOURCE_UNSET of include/linux/ioport.h
+    const UNSET: u64 = 0x2000_0000;
     let number = |word: Option<&str>| {
         word.and_then(|word| word.strip_prefix("0x"))
             .filter(|digits| !digits.starts_with('+'))
@@ -340,6 +342,7 @@ fn parse_resource(text: &str) -> Seen<Vec<Bar>> {
         bars.push(Bar {
             index,
             bytes,
+            assigned: start != 0 && flags & UNSET == 0,
             prefetchable: flags & MEMORY != 0 && flags & PREFETCHABLE != 0 && flags & WIDE != 0,
         });
     }
@@ -767,6 +770,11 @@ mod tests {
                     0x0000000000006000 0x000000000000607f 0x0000000000040101\n\
                     0x00000000000c0000 0x00000000000dffff 0x0000000000000212\n";
         let bars = parse_resource(text).into_got().expect("bars");
+        assert!(bars.iter().all(|bar| bar.assigned));
+        let without = "0x0000000000000000 0x000000000fffffff 0x000000000014220c\n\
+                       0x00000000e0000000 0x00000000e0ffffff 0x0000000020040200\n";
+        let bars_without = parse_resource(without).into_got().expect("bars");
+        assert!(bars_without.len() == 2 && !bars_without.iter().any(|bar| bar.assigned));
         let sizes: Vec<_> = bars
             .iter()
             .map(|bar| (bar.index, bar.bytes, bar.prefetchable))

@@ -184,6 +184,7 @@ pub fn software(host: &Host) -> Seen<Software> {
             .into_iter()
             .map(|folder| (folder.path, folder.there))
             .collect(),
+        loader_cache_read: cached.is_some(),
         nvcc,
         cuda_toolkits,
         rocm,

@@ -1,6 +1,6 @@
 //! Questions that several checks ask of the facts: is a module loaded, is it on disk, can nodes be made at first use.
 
-use super::{Gpu, View, join};
+use super::{Gpu, Vendor, View, join};
 use crate::facts::device_nodes::Node;
 use crate::facts::kernel::LoadedModule;
 use crate::facts::module_files::{InstalledKernel, ModuleFile};
@@ -9,6 +9,7 @@ use crate::facts::packages::Package;
 use crate::facts::software::Library;
 use crate::facts::{Failure, Named, Seen, Told, Why};
 use crate::finding::Evidence;
+use std::collections::BTreeMap;
 
 /// Where the release of the running kernel can be read; `uname -r` prints the same.
 pub const RELEASE_FILE: &str = "/proc/sys/kernel/osrelease";
@@ -32,6 +33,16 @@ pub enum AtFirstUse {
     /// No: the cause in the index, and what shows it.
     No(&'static str, Evidence),
     /// Something that decides is not known.
+    Unknown(String),
+}
+
+/// What there is to ask NVML about a GPU.
+pub enum NvmlGround<'v> {
+    /// Its answers.
+    Says(&'v NvmlDevice),
+    /// Nothing: NVIDIA's driver does not hold this GPU, or it is not one of this place.
+    NotHere,
+    /// It did not answer, and why.
     Unknown(String),
 }
 
@@ -186,6 +197,43 @@ impl View<'_> {
     /// What NVML says of a GPU; None: it did not answer, or does not list it.
     pub fn nvml_device(&self, gpu: &Gpu) -> Option<&NvmlDevice> {
         join::nvml_device(&gpu.key, self.facts)
+    }
+
+    /// What there is to ask NVML about a GPU: nothing where NVIDIA's driver does not hold it.
+    pub fn nvml_ground(&self, gpu: &Gpu) -> NvmlGround<'_> {
+        if gpu.vendor != Vendor::Nvidia || gpu.remembered || gpu.passed_in == Some(false) {
+            return NvmlGround::NotHere;
+        }
+        if let Some(device) = self.nvml_device(gpu) {
+            return NvmlGround::Says(device);
+        }
+        let of_driver = matches!(
+            gpu.driver.got().map(String::as_str),
+            Some("nvidia" | "dxgkrnl")
+        );
+        if !of_driver && !gpu.driver.is_unknown() {
+            return NvmlGround::NotHere;
+        }
+        NvmlGround::Unknown(match &self.facts.nvml {
+            _ if gpu.asleep == Some(true) => {
+                "the GPU is asleep, and asking NVML would wake it".to_owned()
+            }
+            Seen::Got(_) => "NVML does not list this GPU".to_owned(),
+            other => format!("NVML: {}", other.as_ref().map(|_| ()).why()),
+        })
+    }
+
+    /// The sensors that amdgpu, i915 or xe shows, raw numbers by the names of their files. `Absent`: its driver shows none.
+    pub fn sensors_of(&self, gpu: &Gpu) -> Seen<&BTreeMap<String, i64>> {
+        self.facts.drm.as_ref().and_then(|drm| {
+            let amd = drm.amdgpu.get(&gpu.key).map(|device| &device.hwmon);
+            let intel = drm.intel.get(&gpu.key).map(|device| &device.hwmon);
+            match (amd.or(intel), gpu.driver.got().map(String::as_str)) {
+                (Some(sensors), _) => sensors.as_ref(),
+                (None, Some("amdgpu" | "i915" | "xe")) => Seen::default(),
+                (None, _) => gpu.driver.as_ref().and_then(|_| Seen::Absent),
+            }
+        })
     }
 
     /// What NVML answers about a GPU that it lists and that is lost to it: `GPU_IS_LOST`, or `RESET_REQUIRED`.

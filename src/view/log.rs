@@ -307,6 +307,10 @@ pub enum Kind {
     },
 }
 
+/// Xids of errors that could not be corrected, mostly in memory: 171 and 172 say more of a 48, and 94 and 95 whether the error
+/// stayed within one program.
+pub const XIDS_OF_ECC: [u32; 6] = [48, 94, 95, 140, 171, 172];
+
 /// Whose line it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {

@@ -18,7 +18,7 @@ mod wanted;
 
 pub use crate::terms::{Stack, Vendor};
 pub use amdgpu::{AmdgpuGround, MissingFirmware};
-pub use ask::{AtFirstUse, Loaded, RELEASE_FILE};
+pub use ask::{AtFirstUse, Loaded, NvmlGround, RELEASE_FILE};
 pub use builds::{BuildGround, DkmsTree, build_fix};
 pub use drivers::{
     DriverGround, FitGround, Flavour, GpusToDrive, Takes, is_of_module, is_set_aside, legacy_branch,

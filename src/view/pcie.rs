@@ -1,8 +1,9 @@
 //! The PCI hierarchy above a GPU, and which hop's link figures are those of the card.
 
-use super::{PcieLink, Vendor};
+use super::{Gpu, PcieLink, Vendor, View};
 use crate::facts::Seen;
-use crate::facts::pci::{PciBus, PciFunction};
+use crate::facts::pci::{PciBus, PciDetail, PciFunction};
+use crate::tables::Row;
 
 /// `0000:01:00.0`: four or more, two, two and one hexadecimal digits.
 pub fn is_address(text: &str) -> bool {
@@ -84,4 +85,91 @@ pub fn card_link(address: &str, vendor: Vendor, bus: &PciBus) -> Option<PcieLink
         || link.max_speed.is_some()
         || link.max_width.is_some();
     anything.then_some(link)
+}
+
+impl View<'_> {
+    /// What was read of a PCI function beyond its ids.
+    pub fn pci_detail(&self, address: &str) -> Option<&PciDetail> {
+        let function = self.facts.pci.entry(address).into_got()?;
+        function.detail.as_deref()
+    }
+
+    /// The same of a GPU on the bus.
+    pub fn detail_of(&self, gpu: &Gpu) -> Option<&PciDetail> {
+        self.pci_detail(gpu.pci.as_deref()?)
+    }
+
+    /// The port that a link leads to: the bridge right above the function that shows it.
+    pub fn port_above<'g>(&self, gpu: &'g Gpu, hop: &str) -> Option<&'g str> {
+        let mut above = gpu.upstream.iter().map(String::as_str);
+        if gpu.pci.as_deref() != Some(hop) {
+            above.find(|address| *address == hop)?;
+        }
+        above.next()
+    }
+
+    /// The function that says that a GPU is outside of the machine, behind a port of Thunderbolt or USB4. The kernel marks all
+    /// that hangs there. `Absent`: it is inside.
+    pub fn external<'g>(&self, gpu: &'g Gpu) -> Seen<&'g str> {
+        let is_removable = |address: &&str| {
+            self.pci_detail(address)
+                .is_some_and(|detail| detail.removable.got().is_some_and(|is| is == "removable"))
+        };
+        let Some(own) = gpu.pci.as_deref() else {
+            return Seen::default();
+        };
+        let mut functions = [own]
+            .into_iter()
+            .chain(gpu.upstream.iter().map(String::as_str));
+        match (functions.find(is_removable), self.detail_of(gpu)) {
+            (Some(address), _) => Seen::Got(address),
+            (None, Some(detail)) => detail.removable.as_ref().and_then(|_| Seen::Absent),
+            (None, None) => Seen::default(),
+        }
+    }
+
+    /// What a GPU has as it is sold.
+    pub fn figures_of(&self, gpu: &Gpu) -> Option<Row> {
+        let (vendor, device) = gpu.id?;
+        let function = self.facts.pci.entry(gpu.pci.as_deref()?).into_got()?;
+        let subsystem = function
+            .subsystem_vendor
+            .got()
+            .copied()
+            .zip(function.subsystem_device.got().copied());
+        self.tables
+            .figures(vendor, device, subsystem, function.revision.got().copied())
+    }
+
+    /// A GPU that is built into a laptop: how it is wired and how much power it gets, the maker of the laptop decided.
+    pub fn is_of_laptop(&self, gpu: &Gpu) -> Seen<bool> {
+        let named = |name: &str| {
+            let words = ["Laptop", "Mobile", "Max-Q"];
+            // `Radeon RX 6800M`, `RX 7600S`.
+            let model = |word: &str| {
+                word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['M', 'S'])
+            };
+            words.iter().any(|word| name.contains(word))
+                || gpu.vendor == Vendor::Amd && name.split([' ', '/']).any(model)
+        };
+        if gpu.name.as_deref().is_some_and(named) {
+            return Seen::Got(true);
+        }
+        if gpu.data_centre {
+            return Seen::Got(false);
+        }
+        let sold = self.figures_of(gpu).and_then(|row| row.text("laptop"));
+        if let Some(laptop) = sold.filter(|laptop| laptop.may_accuse()) {
+            return Seen::Got(laptop.value == "1");
+        }
+        let chassis = self.facts.dmi.as_ref().and_then(|dmi| dmi.chassis.as_ref());
+        chassis.and_then(|kind| match kind.trim() {
+            // SMBIOS: portable, laptop, notebook, sub notebook; tablet, convertible, detachable.
+            "8" | "9" | "10" | "14" | "30" | "31" | "32" => Seen::Got(true),
+            // Desktop and tower in their forms, all in one, rack and blade, mini and stick PC.
+            "3" | "4" | "5" | "6" | "7" | "13" | "15" | "16" | "17" | "23" | "28" | "29" | "35"
+            | "36" => Seen::Got(false),
+            _ => Seen::default(),
+        })
+    }
 }

@@ -56,6 +56,8 @@ struct Tree {
 const NOT_PROVED_BY_TREES: &str = "nvidia-driver-not-installed";
 /// Rests on variables and on libraries, which none of the bare trees holds.
 const OF_AN_ENVIRONMENT: &str = "hsa-override-needed";
+/// Rests on what the firmware says of the machine, which one of the bare trees does not hold.
+const OF_FIRMWARE: &str = "vm-without-gpu";
 /// Told without a message of the driver only by a table of drivers that is not here yet.
 const OF_A_TABLE: &str = "nvidia-gpu-needs-legacy-driver";
 
@@ -253,7 +255,7 @@ fn judge_findings(source: &Source, report: &Report, checks: &Checks, judgement: 
     for name in &source.notes {
         let rows = || report.verdicts.iter().filter(|row| row.check == *name);
         let is_told = rows().any(is_found)
-            || ([NOT_PROVED_BY_TREES, OF_AN_ENVIRONMENT].contains(&name.as_str())
+            || ([NOT_PROVED_BY_TREES, OF_AN_ENVIRONMENT, OF_FIRMWARE].contains(&name.as_str())
                 && rows().any(|row| row.verdict == "cannot_tell"));
         if !checks.has(name) || (name == OF_A_TABLE && !is_told) {
             judgement.later(name);
