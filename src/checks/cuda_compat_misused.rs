@@ -38,7 +38,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     let compat = match view.winner(LIBRARY) {
         Seen::Got(file) if file.is_compat() => file,
         Seen::Got(file) => {
-            return match unknown_before(view) {
+            return match view.unknown_before_libraries() {
                 Some(why) => Verdict::cannot_tell(why, WOULD_TELL),
                 None => Verdict::fine(format!("programs load {}", file.path)),
             };
@@ -134,22 +134,6 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         ),
         "a small CUDA program: error 804 means that it may not",
     )
-}
-
-/// What might come before the library that was seen: a variable or a folder of it that could not be read.
-fn unknown_before(view: &View) -> Option<String> {
-    const VARIABLE: &str = "LD_LIBRARY_PATH";
-    let folders = match view.variable(VARIABLE) {
-        Seen::Got(folders) => folders,
-        Seen::Absent => return None,
-        other => return Some(format!("{VARIABLE}: {}", other.map(|_| ()).why())),
-    };
-    let asked = &view.facts.software.got()?.library_folders;
-    folders
-        .split(':')
-        .filter_map(|folder| Some((folder, asked.get(folder)?)))
-        .find(|(_, answer)| answer.is_unknown())
-        .map(|(folder, answer)| format!("{VARIABLE} leads to {folder}: {}", answer.why()))
 }
 
 /// Sold for games. Which of the other cards that are not for data centres may use forward compatibility NVIDIA does not say.

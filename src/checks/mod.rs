@@ -2,17 +2,21 @@
 
 use crate::check::Check;
 
+pub mod akmods_build_unfinished;
 pub mod amdgpu_driver_not_bound;
 pub mod amdgpu_firmware_missing;
 pub mod amdgpu_init_failed;
 pub mod cuda_compat_misused;
+pub mod driver_reboot_pending;
 pub mod ecc_uncorrected_errors;
 pub mod egpu_link_limited;
+pub mod gpu_bound_to_vfio;
 pub mod gpu_device_permission_denied;
 pub mod gpu_driver_blacklisted;
 pub mod gpu_fell_off_bus;
 pub mod gpu_stuck_in_d3cold;
 pub mod gpu_thermal_throttle;
+pub mod gpudirect_rdma_missing;
 pub mod group_change_needs_relogin;
 pub mod hsa_override_active;
 pub mod hsa_override_needed;
@@ -20,27 +24,43 @@ pub mod hsa_override_wrong;
 pub mod igpu_visible_to_rocm;
 pub mod intel_compute_runtime_missing;
 pub mod iommu_breaks_p2p;
+pub mod jetson_without_nvml;
 pub mod kernel_headers_missing;
 pub mod kernel_module_build_failed;
 pub mod kfd_pcie_atomics_rejected;
+pub mod libcuda_stub_loaded;
 pub mod module_signature_rejected;
 pub mod nomodeset_set;
 pub mod nouveau_bound;
+pub mod nova_core_bound;
+pub mod nvidia_compute_mode_restricted;
 pub mod nvidia_device_nodes_missing;
+pub mod nvidia_driver_branch_eol;
+pub mod nvidia_driver_libraries_duplicated;
 pub mod nvidia_driver_library_mismatch;
 pub mod nvidia_driver_not_installed;
 pub mod nvidia_driver_too_old_for_gpu;
 pub mod nvidia_fabric_manager_not_ready;
+pub mod nvidia_gpu_count_mismatch;
 pub mod nvidia_gpu_needs_legacy_driver;
 pub mod nvidia_gpu_needs_open_module;
 pub mod nvidia_gpu_needs_proprietary_module;
+pub mod nvidia_gsp_disabled_with_open;
+pub mod nvidia_gsp_firmware_missing;
 pub mod nvidia_init_failed;
 pub mod nvidia_libraries_missing;
+pub mod nvidia_mig_without_instances;
 pub mod nvidia_mixed_install_sources;
 pub mod nvidia_module_missing_for_kernel;
 pub mod nvidia_module_not_loaded;
+pub mod nvidia_no_gpu_bound;
+pub mod nvidia_p2p_unsupported;
+pub mod nvidia_packages_out_of_step;
+pub mod nvidia_power_cable_missing;
+pub mod nvidia_suspend_services_missing;
 pub mod nvidia_uvm_node_missing;
 pub mod nvidia_uvm_stale_after_suspend;
+pub mod nvidia_vgpu_unlicensed;
 pub mod nvidia_xid_hardware;
 pub mod pci_bar_unassigned;
 pub mod pcie_link_degraded;
@@ -62,17 +82,21 @@ pub mod wsl_linux_driver_installed;
 
 /// All checks, by name.
 pub const ALL: &[Check] = &[
+    akmods_build_unfinished::CHECK,
     amdgpu_driver_not_bound::CHECK,
     amdgpu_firmware_missing::CHECK,
     amdgpu_init_failed::CHECK,
     cuda_compat_misused::CHECK,
+    driver_reboot_pending::CHECK,
     ecc_uncorrected_errors::CHECK,
     egpu_link_limited::CHECK,
+    gpu_bound_to_vfio::CHECK,
     gpu_device_permission_denied::CHECK,
     gpu_driver_blacklisted::CHECK,
     gpu_fell_off_bus::CHECK,
     gpu_stuck_in_d3cold::CHECK,
     gpu_thermal_throttle::CHECK,
+    gpudirect_rdma_missing::CHECK,
     group_change_needs_relogin::CHECK,
     hsa_override_active::CHECK,
     hsa_override_needed::CHECK,
@@ -80,27 +104,43 @@ pub const ALL: &[Check] = &[
     igpu_visible_to_rocm::CHECK,
     intel_compute_runtime_missing::CHECK,
     iommu_breaks_p2p::CHECK,
+    jetson_without_nvml::CHECK,
     kernel_headers_missing::CHECK,
     kernel_module_build_failed::CHECK,
     kfd_pcie_atomics_rejected::CHECK,
+    libcuda_stub_loaded::CHECK,
     module_signature_rejected::CHECK,
     nomodeset_set::CHECK,
     nouveau_bound::CHECK,
+    nova_core_bound::CHECK,
+    nvidia_compute_mode_restricted::CHECK,
     nvidia_device_nodes_missing::CHECK,
+    nvidia_driver_branch_eol::CHECK,
+    nvidia_driver_libraries_duplicated::CHECK,
     nvidia_driver_library_mismatch::CHECK,
     nvidia_driver_not_installed::CHECK,
     nvidia_driver_too_old_for_gpu::CHECK,
     nvidia_fabric_manager_not_ready::CHECK,
+    nvidia_gpu_count_mismatch::CHECK,
     nvidia_gpu_needs_legacy_driver::CHECK,
     nvidia_gpu_needs_open_module::CHECK,
     nvidia_gpu_needs_proprietary_module::CHECK,
+    nvidia_gsp_disabled_with_open::CHECK,
+    nvidia_gsp_firmware_missing::CHECK,
     nvidia_init_failed::CHECK,
     nvidia_libraries_missing::CHECK,
+    nvidia_mig_without_instances::CHECK,
     nvidia_mixed_install_sources::CHECK,
     nvidia_module_missing_for_kernel::CHECK,
     nvidia_module_not_loaded::CHECK,
+    nvidia_no_gpu_bound::CHECK,
+    nvidia_p2p_unsupported::CHECK,
+    nvidia_packages_out_of_step::CHECK,
+    nvidia_power_cable_missing::CHECK,
+    nvidia_suspend_services_missing::CHECK,
     nvidia_uvm_node_missing::CHECK,
     nvidia_uvm_stale_after_suspend::CHECK,
+    nvidia_vgpu_unlicensed::CHECK,
     nvidia_xid_hardware::CHECK,
     pci_bar_unassigned::CHECK,
     pcie_link_degraded::CHECK,

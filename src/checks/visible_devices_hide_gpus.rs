@@ -133,18 +133,6 @@ fn unknown_environment(name: &str, why: &str) -> Verdict {
     )
 }
 
-/// A scheduler that runs this shell as a job sets such variables on purpose.
-fn job(view: &View) -> Option<&'static str> {
-    [
-        "SLURM_JOB_ID",
-        "PBS_JOBID",
-        "LSB_JOBID",
-        "KUBERNETES_SERVICE_HOST",
-    ]
-    .into_iter()
-    .find(|name| view.variable(name).got().is_some())
-}
-
 fn hidden(name: &str, value: &str, cause: &'static str, why: &str, view: &View) -> Verdict {
     let title = match (value, cause) {
         ("", _) => format!("{name} is set to nothing, which {why}"),
@@ -192,7 +180,7 @@ fn stops(name: &str, value: &str, left: usize, entry: &str, hides: bool, view: &
 }
 
 fn in_job(mut finding: Finding, view: &View) -> Finding {
-    let Some(scheduler) = job(view) else {
+    let Some(scheduler) = view.scheduler_job() else {
         return finding;
     };
     // Whoever changes the variable takes GPUs that were given to somebody else.

@@ -21,6 +21,8 @@ pub struct Kernel {
     pub tainted: Seen<u64>,
     /// `/proc/sys/kernel/random/boot_id`, replaced by a placeholder unless private values are kept.
     pub boot_id: Seen<String>,
+    /// Day on which the machine was looked at: `2026-11-30`. A folder cannot tell.
+    pub date: Seen<String>,
     /// Seconds since boot, from `/proc/uptime`.
     pub uptime_seconds: Seen<u64>,
     /// How often the system has slept and woken up since boot, from `/sys/power/suspend_stats/success`.

@@ -13,6 +13,15 @@ pub struct ModuleFiles {
     pub path: String,
     /// Every installed kernel by release.
     pub kernels: Named<InstalledKernel>,
+    /// Files of firmware for the GPU's own processor (`gsp_ga10x.bin`) in `/lib/firmware/nvidia/VERSION`, VERSION being that
+    /// of NVIDIA's loaded module. `Absent`: there is no such folder.
+    #[serde(skip_serializing_if = "is_not_captured")]
+    pub gsp_firmware: Seen<Named<()>>,
+}
+
+/// Where nobody looks for it, it is left out.
+fn is_not_captured(firmware: &Seen<Named<()>>) -> bool {
+    *firmware == Seen::default()
 }
 
 /// The module folder of one installed kernel.

@@ -24,6 +24,7 @@ pub(crate) const GPU_MODULES: &[&str] = &[
     "nouveau",
     "nova_core",
     "nova_drm",
+    "nv_peer_mem",
     "nvgpu",
     "nvidia",
     "nvidia_drm",
@@ -119,6 +120,9 @@ pub fn kernel(host: &Host) -> Seen<Kernel> {
             .value("/proc/sys/kernel/tainted")
             .and_then(|text| number(&text)),
         boot_id: host.value("/proc/sys/kernel/random/boot_id"),
+        date: host.clock().map_or_else(Seen::default, |clock| {
+            day(&clock).map_or_else(|| Seen::error("is no date"), Seen::Got)
+        }),
         uptime_seconds: host
             .value("/proc/uptime")
             .and_then(|text| parse_uptime(&text)),
@@ -131,6 +135,16 @@ pub fn kernel(host: &Host) -> Seen<Kernel> {
 fn number(text: &str) -> Seen<u64> {
     text.parse()
         .map_or_else(|_| Seen::error("is no number"), Seen::Got)
+}
+
+/// The day of a time as RFC 3339 writes it.
+fn day(clock: &str) -> Option<String> {
+    let day = clock.get(..10)?;
+    let fits = day.bytes().enumerate().all(|(at, byte)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    });
+    fits.then(|| day.to_owned())
 }
 
 /// Whole seconds of the first number of `/proc/uptime`.
@@ -459,6 +473,20 @@ mod tests {
         assert_eq!(efi_flag(&[6, 0, 0, 0, 0]), Seen::Got(false));
         assert!(efi_flag(&[6, 0, 0, 0]).is_unknown());
         assert!(efi_flag(&[]).is_unknown());
+    }
+
+    #[test]
+    fn the_day_of_a_clock() {
+        assert_eq!(day("2026-11-30T12:00:00Z").as_deref(), Some("2026-11-30"));
+        for clock in [
+            "",
+            "now",
+            "2026-11-3",
+            "2026/11/30T12:00:00Z",
+            "20261130T120000Z",
+        ] {
+            assert_eq!(day(clock), None, "{clock}");
+        }
     }
 
     #[test]

@@ -124,9 +124,11 @@ pub fn module_files(host: &Host) -> Seen<ModuleFiles> {
         };
         match listing {
             Seen::Got(listing) => {
+                let kernels = installed_kernels(host, place, listing, release.got());
                 return Seen::Got(ModuleFiles {
                     path: (*place).to_owned(),
-                    kernels: installed_kernels(host, place, listing, release.got()),
+                    gsp_firmware: gsp_firmware(host, &kernels),
+                    kernels,
                 });
             }
             Seen::Absent => {}
@@ -135,6 +137,31 @@ pub fn module_files(host: &Host) -> Seen<ModuleFiles> {
         }
     }
     answer
+}
+
+/// The firmware for NVIDIA's loaded module; nobody looks for it where no kernel has such a module.
+fn gsp_firmware(host: &Host, kernels: &Named<InstalledKernel>) -> Seen<Named<()>> {
+    let has_module = |kernel: &InstalledKernel| kernel.modules.items.contains_key("nvidia");
+    if !kernels.items.values().any(has_module) {
+        return Seen::default();
+    }
+    let version = host.value("/sys/module/nvidia/version").into_got();
+    let is_version = |text: &String| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    match version.filter(is_version) {
+        Some(version) => host
+            .list(&format!("/lib/firmware/nvidia/{version}"))
+            .map(|listing| Named {
+                whole: listing.whole,
+                items: listing
+                    .names
+                    .into_iter()
+                    .filter(|name| name.starts_with("gsp"))
+                    .take(ITEM_LIMIT)
+                    .map(|name| (name, ()))
+                    .collect(),
+            }),
+        None => Seen::default(),
+    }
 }
 
 /// The running kernel, then the newest by name, up to the limit.

@@ -276,6 +276,13 @@ impl View<'_> {
         has_memory && said && self.nvml_refusal(gpu).is_none()
     }
 
+    /// NVML answered and does not list a GPU that NVIDIA's driver holds.
+    pub fn nvml_misses(&self, gpu: &Gpu) -> bool {
+        self.facts.nvml.got().is_some()
+            && self.nvml_device(gpu).is_none()
+            && gpu.driver.got().is_some_and(|driver| driver == "nvidia")
+    }
+
     /// A variable of this environment. `Absent`: unset, which is not the same as empty.
     pub fn variable(&self, name: &str) -> Seen<&str> {
         self.facts.environment.as_ref().and_then(|environment| {

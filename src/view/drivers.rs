@@ -263,12 +263,12 @@ impl View<'_> {
     /// Set aside for virtual machines: held for one, or held by nobody while vfio or pci-stub is told to take it, which some
     /// hypervisors do when the virtual machine starts.
     pub fn is_reserved(&self, gpu: &Gpu) -> bool {
-        gpu.is_set_aside()
-            || (gpu.driver.is_absent() && gpu.id.is_some_and(|id| self.is_claimed_for_guests(id)))
+        gpu.is_set_aside() || (gpu.driver.is_absent() && self.claim_for_guests(gpu).is_some())
     }
 
-    /// `vfio-pci.ids=` on the command line, or `options vfio-pci ids=` in a file of modprobe, names this device.
-    fn is_claimed_for_guests(&self, (vendor, device): (u16, u16)) -> bool {
+    /// `vfio-pci.ids=` on the command line, or `options vfio-pci ids=` in a file of modprobe, that names this kind of device.
+    pub fn claim_for_guests(&self, gpu: &Gpu) -> Option<Evidence> {
+        let (vendor, device) = gpu.id?;
         let id = format!("{vendor:04x}:{device:04x}");
         let names_it = |list: &str| {
             list.split(',').any(|entry| {
@@ -279,30 +279,41 @@ impl View<'_> {
             })
         };
         let is_holder = |module: &str| matches!(module, "vfio_pci" | "pci_stub");
-        let on_command_line = self.kernel_words().got().is_some_and(|words| {
-            words.iter().any(|word| {
-                word.split_once(".ids=")
-                    .is_some_and(|(module, list)| is_holder(&normalised(module)) && names_it(list))
+        let words = self.kernel_words().into_got().unwrap_or_default();
+        let on_command_line = words.into_iter().find(|word| {
+            word.split_once(".ids=")
+                .is_some_and(|(module, list)| is_holder(&normalised(module)) && names_it(list))
+        });
+        if let Some(says) = on_command_line {
+            return Some(Evidence {
+                source: "/proc/cmdline".to_owned(),
+                says,
+            });
+        }
+        self.modprobe_options().find_map(|(path, module, line)| {
+            let mut options = line.split_whitespace().skip(2);
+            (is_holder(&normalised(module))
+                && options.any(|word| word.strip_prefix("ids=").is_some_and(names_it)))
+            .then(|| Evidence {
+                source: path.to_owned(),
+                says: line.to_owned(),
             })
-        });
-        let lines = self.facts.modprobe.got().into_iter().flat_map(|config| {
-            config
-                .files
-                .values()
-                .filter_map(Seen::got)
-                .flat_map(|lines| lines.iter())
-        });
-        on_command_line
-            || lines.into_iter().any(|line| {
+        })
+    }
+
+    /// The `options` lines of modprobe's configuration: file, module and the whole line.
+    pub fn modprobe_options(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        let config = self.facts.modprobe.got().into_iter();
+        let files = config.flat_map(|config| config.files.iter());
+        files.flat_map(|(path, lines)| {
+            lines.got().into_iter().flatten().filter_map(move |line| {
                 let mut words = line.text.split_whitespace();
-                words.next() == Some("options")
-                    && words
-                        .next()
-                        .is_some_and(|module| is_holder(&normalised(module)))
-                    && words
-                        .filter_map(|word| word.strip_prefix("ids="))
-                        .any(names_it)
+                (words.next() == Some("options"))
+                    .then(|| words.next())
+                    .flatten()
+                    .map(|module| (path.as_str(), module, line.text.as_str()))
             })
+        })
     }
 
     /// A way to mend something about a kernel driver: inside a container only the host can.
@@ -925,6 +936,7 @@ mod tests {
                     whole: true,
                     items: [("6.8.0".to_owned(), kernel)].into(),
                 },
+                ..ModuleFiles::default()
             });
             facts.dkms = Seen::Got(crate::facts::module_files::Dkms {
                 modules: Seen::Absent,

@@ -64,7 +64,7 @@ impl View<'_> {
 
     /// The files that a 64-bit program of this machine can load, in the loader's order. What lies in a toolkit's `stubs` or
     /// `compat` folder is loaded only where something brings the loader there.
-    pub(super) fn loadable<'files>(
+    pub fn loadable<'files>(
         &self,
         files: &'files [Library],
     ) -> impl Iterator<Item = &'files Library> {
@@ -81,6 +81,22 @@ impl View<'_> {
             !(file.is_32_bit() || file.is_empty() || is_foreign)
                 && (file.via.is_some() || !is_aside)
         })
+    }
+
+    /// What might come before the libraries that were seen: a variable or a folder of it that could not be read.
+    pub fn unknown_before_libraries(&self) -> Option<String> {
+        const VARIABLE: &str = "LD_LIBRARY_PATH";
+        let folders = match self.variable(VARIABLE) {
+            Seen::Got(folders) => folders,
+            Seen::Absent => return None,
+            other => return Some(format!("{VARIABLE}: {}", other.map(|_| ()).why())),
+        };
+        let asked = &self.facts.software.got()?.library_folders;
+        folders
+            .split(':')
+            .filter_map(|folder| Some((folder, asked.get(folder)?)))
+            .find(|(_, answer)| answer.is_unknown())
+            .map(|(folder, answer)| format!("{VARIABLE} leads to {folder}: {}", answer.why()))
     }
 
     /// The version that a library's file bears in its name behind `.so.`, where its links end: `580.126.09`,

@@ -107,6 +107,18 @@ impl View<'_> {
         container_engine(self.facts).map(|(_, mark)| mark)
     }
 
+    /// The variable that shows a job of a scheduler, which lets it reach some of the GPUs and sets variables on purpose.
+    pub fn scheduler_job(&self) -> Option<&'static str> {
+        [
+            "SLURM_JOB_ID",
+            "PBS_JOBID",
+            "LSB_JOBID",
+            "KUBERNETES_SERVICE_HOST",
+        ]
+        .into_iter()
+        .find(|name| self.variable(name).got().is_some())
+    }
+
     /// The version of WSL around this system, also around a container in it.
     pub fn wsl(&self) -> Option<u8> {
         wsl_version(self.facts)

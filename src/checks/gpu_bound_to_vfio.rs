@@ -1,0 +1,139 @@
+//! A GPU is held for virtual machines.
+
+use crate::check::Verdict;
+use crate::facts::Seen;
+use crate::finding::{Finding, Severity};
+use crate::fix::FixCall;
+use crate::tables::Tables;
+use crate::view::{Gpu, Stack, View, Wanted};
+
+crate::check! {
+    /// A GPU is held by a driver that keeps it for virtual machines, so programs of this system cannot use it.
+    ///
+    /// ## Why it matters
+    /// One driver holds a GPU at a time. While `vfio-pci`, `pci-stub` or `xen-pciback` has it, neither the vendor's driver nor
+    /// any program on this system sees it. On a host of virtual machines that is what somebody wanted.
+    ///
+    /// ## How it comes about
+    /// `vfio-pci.ids=` on the kernel command line or `options vfio-pci ids=` in /etc/modprobe.d names the kind of card. Of two
+    /// equal cards that takes both.
+    ///
+    /// ## How to confirm
+    /// `lspci -nnk` names the driver in use.
+    "gpu-bound-to-vfio", Driver, Warning, each Gpu, run
+}
+
+const HOLDERS: [&str; 5] = [
+    "vfio-pci",
+    "pci-stub",
+    "xen-pciback",
+    "pciback",
+    "nvgrace_gpu_vfio_pci",
+];
+
+fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
+    if view.wsl().is_some() || !gpu.is_on_bus() {
+        return Verdict::NotHere;
+    }
+    let source = gpu.driver_source.as_str();
+    let driver = match &gpu.driver {
+        Seen::Got(driver) => driver.as_str(),
+        Seen::Absent => return Verdict::NotHere,
+        other => return Verdict::cannot_tell(format!("{source}: {}", other.why()), gpu.lspci()),
+    };
+    if !HOLDERS.contains(&driver) {
+        return Verdict::fine(format!("bound to {driver}"));
+    }
+    let Some(stack) = Stack::ALL
+        .into_iter()
+        .find(|stack| stack.vendor() == gpu.vendor)
+    else {
+        return Verdict::NotHere;
+    };
+    let mut finding = Finding::new(format!(
+        "this GPU is kept for virtual machines: {driver} holds it"
+    ))
+    .saw(source, driver)
+    .why("Programs of this system see it only when a driver of its vendor holds it");
+    let claim = view.claim_for_guests(gpu);
+    let fix = match &claim {
+        Some(claim) if claim.source == "/proc/cmdline" => {
+            FixCall::new("remove-kernel-parameter").with("word", &claim.says)
+        }
+        Some(claim) => FixCall::new("give-gpu-back-to-host")
+            .with("file", &claim.source)
+            .with("line", &claim.says),
+        None => FixCall::new("give-gpu-back-to-host")
+            .with("file", "/etc/modprobe.d")
+            .with("line", "options vfio-pci ids=..."),
+    };
+    if let Some(claim) = claim {
+        finding = finding.saw(claim.source, claim.says);
+    }
+    if let Some(says) = guests(view) {
+        return finding
+            .severity(Severity::Note)
+            .saw(says.0, says.1)
+            .why("This is a host of virtual machines, so that is most likely what somebody wanted")
+            .into();
+    }
+    let others: Vec<&Gpu> = view
+        .gpus_of(stack)
+        .filter(|other| other.key != gpu.key && other.is_on_bus())
+        .collect();
+    if others.iter().any(|other| !view.is_reserved(other)) {
+        return finding
+            .severity(Severity::Note)
+            .why("Another GPU is left to this system, so that is most likely what somebody wanted")
+            .into();
+    }
+    let finding = finding.fix(view.driver_fix(fix));
+    match (is_wanted(stack, view), others.is_empty()) {
+        (true, false) => finding,
+        (true, true) => finding.severity(Severity::Error).likely(),
+        (false, _) => finding.severity(Severity::Note),
+    }
+    .into()
+}
+
+/// Somebody wants to compute here. That NVIDIA's driver is installed is no sign of it: it was there before the GPU was given
+/// away, or serves when the virtual machine is off.
+fn is_wanted(stack: Stack, view: &View) -> bool {
+    if stack != Stack::Cuda {
+        return matches!(view.wanted(stack), Wanted::Yes(_));
+    }
+    let software = view.facts.software.got();
+    let has_toolkit = software
+        .and_then(|software| software.cuda_toolkits.got())
+        .is_some_and(|toolkits| !toolkits.is_empty());
+    let is_set = |name| view.variable(name).got().is_some();
+    view.required.contains(&stack)
+        || has_toolkit
+        || is_set("CUDA_VISIBLE_DEVICES")
+        || is_set("CUDA_DEVICE_ORDER")
+}
+
+/// What shows that this system runs virtual machines for others.
+fn guests(view: &View) -> Option<(&'static str, String)> {
+    let release = view.kernel_release().into_got().unwrap_or_default();
+    if release.contains("-pve") {
+        return Some((
+            "/proc/sys/kernel/osrelease",
+            format!("{release}: a kernel of Proxmox"),
+        ));
+    }
+    let under_xen = view
+        .facts
+        .surroundings
+        .got()
+        .and_then(|surroundings| surroundings.hypervisor.got())
+        .is_some_and(|kind| kind == "xen");
+    if under_xen {
+        return Some(("/sys/hypervisor/type", "xen".to_owned()));
+    }
+    ["pve-kernel*", "proxmox-*"].iter().find_map(|pattern| {
+        let packages = view.packages_matching(pattern).into_got()?;
+        let (name, _) = packages.first()?;
+        Some((view.package_database(), format!("{name} is installed")))
+    })
+}

@@ -1,0 +1,199 @@
+//! NVIDIA no longer maintains the branch of the driver, or does so for a short time only.
+
+use crate::check::Verdict;
+use crate::facts::Seen;
+use crate::finding::{Finding, Severity};
+use crate::fix::FixCall;
+use crate::tables::kinds::BRANCH;
+use crate::tables::{Row, Tables};
+use crate::version::Version;
+use crate::view::{Stack, View};
+
+crate::check! {
+    /// NVIDIA no longer maintains the branch of the driver that is installed, or it is a short-lived branch on a machine
+    /// for computing.
+    ///
+    /// ## Why it matters
+    /// A branch without maintenance gets no fixes for security holes, and its module no longer builds on later kernels.
+    ///
+    /// ## How it comes about
+    /// NVIDIA maintains production branches for about a year, long-term branches for three, and new feature branches only
+    /// until the next one. A driver from NVIDIA's repository or installer stays on its branch until somebody changes it. Some
+    /// distributions go on mending a branch by themselves; GPUs that later branches have dropped have no other choice.
+    ///
+    /// ## How to confirm
+    /// `cat /proc/driver/nvidia/version` names the version; `gpucheck tables driver` when its branch ends.
+    "nvidia-driver-branch-eol", Driver, Warning, each Stack, run
+}
+
+const WOULD_TELL: &str = "`cat /proc/driver/nvidia/version` and `gpucheck tables driver`";
+
+fn run(stack: Stack, view: &View, tables: &Tables) -> Verdict {
+    // The driver of WSL is Windows', with branches of its own; a Tegra board has that of its JetPack.
+    // In a container it is the host's matter.
+    if view.wsl().is_some() || view.is_tegra() || view.in_container() {
+        return Verdict::NotHere;
+    }
+    let Some((version, source)) = view.nvidia_driver_version() else {
+        return match view.nvidia_driver_installed() {
+            Seen::Absent => Verdict::NotHere,
+            _ => Verdict::cannot_tell("the version of NVIDIA's driver is not known", WOULD_TELL),
+        };
+    };
+    let number = Version::parse(version).and_then(|version| version.major());
+    let rows = tables.rows(&BRANCH);
+    let branch_of = |row: &Row| {
+        row.version("branch")
+            .and_then(|branch| branch.value.major())
+    };
+    let row = rows.iter().find(|row| branch_of(row) == number);
+    let (Some(number), Some(row)) = (number, row) else {
+        return Verdict::cannot_tell(
+            format!("driver {version} ({source}) is of no branch that is known"),
+            WOULD_TELL,
+        );
+    };
+    let today = match view
+        .facts
+        .kernel
+        .as_ref()
+        .and_then(|kernel| kernel.date.as_ref())
+    {
+        Seen::Got(today) => today.as_str(),
+        other => {
+            return Verdict::cannot_tell(
+                format!(
+                    "whether branch {number} has ended; the date: {}",
+                    other.why()
+                ),
+                WOULD_TELL,
+            );
+        }
+    };
+    let end = row.text("end_of_life");
+    let next = rows.iter().find(|later| {
+        branch_of(later) > Some(number)
+            && later
+                .text("kind")
+                .is_some_and(|kind| kind.value != "new feature")
+            && later
+                .text("end_of_life")
+                .is_some_and(|end| end.may_accuse() && !is_over(&end.value, today))
+    });
+    let next = next.and_then(branch_of);
+    let fix = |finding: Finding| match next {
+        Some(branch) => {
+            finding.fix(FixCall::new("newer-nvidia-driver").with("branch", branch.to_string()))
+        }
+        None => finding,
+    };
+    let Some(end) = end.filter(|end| is_over(&end.value, today)) else {
+        let is_short = row
+            .text("kind")
+            .is_some_and(|kind| kind.value == "new feature");
+        // On a desktop the newest features may be what somebody wants.
+        if is_short && view.gpus_of(stack).any(|gpu| gpu.data_centre) {
+            let finding = Finding::new(format!(
+                "the driver is of branch {number}, a new feature branch that NVIDIA maintains for a short time only"
+            ))
+            .cause("feature-branch")
+            .severity(Severity::Note)
+            .saw(source, format!("version {version}"))
+            .why("For a machine that computes NVIDIA means its production and long-term branches");
+            return fix(finding).into();
+        }
+        return Verdict::fine(format!("branch {number} of NVIDIA's driver is maintained"));
+    };
+    let finding = Finding::new(format!(
+        "NVIDIA's driver is of branch {number}, which NVIDIA no longer maintains since {}",
+        end.value
+    ))
+    .cause("end-of-life")
+    // It works all the same.
+    .only_gpus(Vec::new())
+    .saw(source, format!("version {version}"))
+    .why("It gets no more security fixes, and later kernels may not build it");
+    // Nothing newer takes such a GPU.
+    let is_last_for_one = view.gpus_of(stack).any(|gpu| {
+        let last = gpu
+            .target
+            .as_deref()
+            .and_then(|target| tables.last_nvidia_branch(target))
+            .and_then(|row| row.branch);
+        gpu.is_on_bus() && last.is_some_and(|last| last <= number)
+    });
+    if is_last_for_one {
+        return finding
+            .severity(Severity::Note)
+            .why("No later branch takes one of the GPUs of this machine")
+            .into();
+    }
+    if !end.may_accuse() {
+        return fix(finding.severity(Severity::Note).likely()).into();
+    }
+    match keeper(view) {
+        Seen::Absent => fix(finding).into(),
+        Seen::Got(package) => fix(finding.severity(Severity::Note).saw(
+            view.package_database(),
+            format!("{package}: from a distribution, which may mend the branch by itself"),
+        ))
+        .into(),
+        _ => fix(finding.severity(Severity::Note).likely()).into(),
+    }
+}
+
+/// A date without a day lasts until the end of its month.
+fn is_over(end: &str, today: &str) -> bool {
+    match end.len() {
+        7 => today > format!("{end}-31").as_str(),
+        _ => today > end,
+    }
+}
+
+/// A package of the driver that a distribution built, which mends branches longer than NVIDIA: Ubuntu and Debian put their name
+/// into the version, RPM Fusion keeps old branches under names of their own. `Absent`: the driver comes from NVIDIA.
+fn keeper(view: &View) -> Seen<String> {
+    let mut unknown = false;
+    let repositories = view
+        .facts
+        .packages
+        .got()
+        .map(|packages| &packages.repositories);
+    let has_nvidias = repositories.is_some_and(|files| {
+        let mut all = files.items.values().flatten();
+        all.any(|one| one.enabled && one.url.contains("developer.download.nvidia.com"))
+    });
+    for pattern in [
+        "nvidia*",
+        "libnvidia*",
+        "libcuda1",
+        "linux-modules-nvidia*",
+        "akmod-nvidia*",
+        "xorg-x11-drv-nvidia*",
+    ] {
+        match view.packages_matching(pattern) {
+            Seen::Got(packages) => {
+                let own = packages.iter().find(|(name, package)| {
+                    let version = package.version.as_str();
+                    version.contains("ubuntu0.")
+                        // NVIDIA's own packages for Ubuntu end so, too.
+                        || (version.contains("ubuntu") && !has_nvidias)
+                        || version.contains("~deb")
+                        || version.contains("+deb")
+                        || name.contains("xx")
+                        || name.starts_with("linux-modules-nvidia")
+                });
+                if let Some((name, package)) = own {
+                    return Seen::Got(format!("{name} {}", package.version));
+                }
+            }
+            // No package manager: it came with NVIDIA's installer.
+            Seen::Absent => {}
+            _ => unknown = true,
+        }
+    }
+    match unknown {
+        true => Seen::default(),
+        false => Seen::Absent,
+    }
+}
