@@ -3,9 +3,16 @@
 use crate::check::Check;
 
 pub mod akmods_build_unfinished;
+pub mod amdgpu_cwsr_fix_missing;
+pub mod amdgpu_dkms_on_apu;
 pub mod amdgpu_driver_not_bound;
 pub mod amdgpu_firmware_missing;
+pub mod amdgpu_gtt_limit_conflict;
+pub mod amdgpu_gtt_limit_small;
+pub mod amdgpu_hang;
 pub mod amdgpu_init_failed;
+pub mod amdgpu_mes_firmware_bad;
+pub mod amdgpu_render_minors_exhausted;
 pub mod cuda_compat_misused;
 pub mod driver_reboot_pending;
 pub mod ecc_uncorrected_errors;
@@ -27,6 +34,10 @@ pub mod iommu_breaks_p2p;
 pub mod jetson_without_nvml;
 pub mod kernel_headers_missing;
 pub mod kernel_module_build_failed;
+pub mod kernel_too_old_for_gpu;
+pub mod kfd_device_missing;
+pub mod kfd_no_gpu_node;
+pub mod kfd_open_failed;
 pub mod kfd_pcie_atomics_rejected;
 pub mod libcuda_stub_loaded;
 pub mod module_signature_rejected;
@@ -65,9 +76,14 @@ pub mod nvidia_xid_hardware;
 pub mod pci_bar_unassigned;
 pub mod pcie_link_degraded;
 pub mod power_limit_below_default;
+pub mod radeon_driver_bound;
 pub mod resizable_bar_off;
 pub mod rocm_distro_and_vendor_mixed;
+pub mod rocm_gpu_dropped;
+pub mod rocm_gpu_not_officially_supported;
 pub mod rocm_libraries_lack_gfx;
+pub mod rocm_newer_than_driver;
+pub mod rocm_not_installed;
 pub mod running_kernel_not_installed;
 pub mod service_user_lacks_gpu_access;
 pub mod two_gpu_vendors;
@@ -79,13 +95,21 @@ pub mod vulkan_icd_missing;
 pub mod wsl_host_driver_missing;
 pub mod wsl_libcuda_not_on_path;
 pub mod wsl_linux_driver_installed;
+pub mod wsl_rocm_not_ready;
 
 /// All checks, by name.
 pub const ALL: &[Check] = &[
     akmods_build_unfinished::CHECK,
+    amdgpu_cwsr_fix_missing::CHECK,
+    amdgpu_dkms_on_apu::CHECK,
     amdgpu_driver_not_bound::CHECK,
     amdgpu_firmware_missing::CHECK,
+    amdgpu_gtt_limit_conflict::CHECK,
+    amdgpu_gtt_limit_small::CHECK,
+    amdgpu_hang::CHECK,
     amdgpu_init_failed::CHECK,
+    amdgpu_mes_firmware_bad::CHECK,
+    amdgpu_render_minors_exhausted::CHECK,
     cuda_compat_misused::CHECK,
     driver_reboot_pending::CHECK,
     ecc_uncorrected_errors::CHECK,
@@ -107,6 +131,10 @@ pub const ALL: &[Check] = &[
     jetson_without_nvml::CHECK,
     kernel_headers_missing::CHECK,
     kernel_module_build_failed::CHECK,
+    kernel_too_old_for_gpu::CHECK,
+    kfd_device_missing::CHECK,
+    kfd_no_gpu_node::CHECK,
+    kfd_open_failed::CHECK,
     kfd_pcie_atomics_rejected::CHECK,
     libcuda_stub_loaded::CHECK,
     module_signature_rejected::CHECK,
@@ -145,9 +173,14 @@ pub const ALL: &[Check] = &[
     pci_bar_unassigned::CHECK,
     pcie_link_degraded::CHECK,
     power_limit_below_default::CHECK,
+    radeon_driver_bound::CHECK,
     resizable_bar_off::CHECK,
     rocm_distro_and_vendor_mixed::CHECK,
+    rocm_gpu_dropped::CHECK,
+    rocm_gpu_not_officially_supported::CHECK,
     rocm_libraries_lack_gfx::CHECK,
+    rocm_newer_than_driver::CHECK,
+    rocm_not_installed::CHECK,
     running_kernel_not_installed::CHECK,
     service_user_lacks_gpu_access::CHECK,
     two_gpu_vendors::CHECK,
@@ -159,4 +192,5 @@ pub const ALL: &[Check] = &[
     wsl_host_driver_missing::CHECK,
     wsl_libcuda_not_on_path::CHECK,
     wsl_linux_driver_installed::CHECK,
+    wsl_rocm_not_ready::CHECK,
 ];

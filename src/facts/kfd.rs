@@ -27,6 +27,8 @@ pub struct KfdNode {
     pub properties: Seen<BTreeMap<String, u64>>,
     /// Sum of `size_in_bytes` of the banks in `mem_banks` that are VRAM (heap type 1 or 2), in bytes.
     pub memory_bytes: Seen<u64>,
+    /// The same of the banks that are memory of the machine (heap type 0).
+    pub system_bytes: Seen<u64>,
     /// `properties` as text for ids that are private: `unique_id`, as placeholder.
     pub unique_id: Seen<String>,
 }

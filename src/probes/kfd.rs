@@ -10,6 +10,8 @@ const NODES: &str = "/sys/class/kfd/kfd/topology/nodes";
 
 /// Heap types of memory banks that are memory of the GPU: visible to the processor and not.
 const VRAM_HEAPS: [u64; 2] = [1, 2];
+/// The heap type of memory of the machine.
+const SYSTEM_HEAP: u64 = 0;
 /// Most memory banks of one node; real nodes have one or two.
 const BANK_LIMIT: usize = 64;
 
@@ -67,17 +69,28 @@ fn read_node(host: &Host, folder: &str) -> KfdNode {
         .got()
         .and_then(|numbers| numbers.get("mem_banks_count"))
         .copied();
+    let banks = read_memory(host, folder, bank_count);
     KfdNode {
         gpu_id: number(host, &format!("{folder}/gpu_id")),
         name: word(host, &format!("{folder}/name")),
-        memory_bytes: read_memory(host, folder, bank_count),
+        memory_bytes: banks.as_ref().map(|banks| banks.gpu),
+        system_bytes: banks.map(|banks| banks.system),
         properties,
         unique_id,
     }
 }
 
-/// Sum of the banks that are VRAM; known only where every bank could be read.
-fn read_memory(host: &Host, folder: &str, bank_count: Option<u64>) -> Seen<u64> {
+/// Sums of memory banks in bytes.
+#[derive(Default)]
+struct Banks {
+    /// Those that are VRAM.
+    gpu: u64,
+    /// Those that are memory of the machine.
+    system: u64,
+}
+
+/// Sums of the banks; known only where every bank could be read.
+fn read_memory(host: &Host, folder: &str, bank_count: Option<u64>) -> Seen<Banks> {
     let folder = format!("{folder}/mem_banks");
     let banks = match host.list(&folder) {
         Seen::Got(listing) => {
@@ -100,7 +113,7 @@ fn read_memory(host: &Host, folder: &str, bank_count: Option<u64>) -> Seen<u64> 
     if banks.len() > BANK_LIMIT {
         return Seen::Unasked(Why::Limit);
     }
-    let mut sum: u64 = 0;
+    let mut sums = Banks::default();
     for bank in banks {
         let text = match host.text(&format!("{folder}/{bank}/properties")) {
             Seen::Got(text) => text,
@@ -111,14 +124,17 @@ fn read_memory(host: &Host, folder: &str, bank_count: Option<u64>) -> Seen<u64> 
         else {
             return Seen::error("a memory bank without type or size");
         };
-        if VRAM_HEAPS.contains(heap) {
-            let Some(total) = sum.checked_add(*bytes) else {
-                return Seen::error("memory banks beyond any size");
-            };
-            sum = total;
-        }
+        let sum = match *heap {
+            SYSTEM_HEAP => &mut sums.system,
+            heap if VRAM_HEAPS.contains(&heap) => &mut sums.gpu,
+            _ => continue,
+        };
+        let Some(total) = sum.checked_add(*bytes) else {
+            return Seen::error("memory banks beyond any size");
+        };
+        *sum = total;
     }
-    Seen::Got(sum)
+    Seen::Got(sums)
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -523,6 +523,10 @@ const ROWS: &[Row] = &[
     (Amd, "device lost from bus", |_| Some(Kind::DeviceLost)),
     (Amd, "GPU reset begin!", |_| Some(Kind::ResetBegin)),
     (Amd, "GPU reset succeeded", |_| Some(Kind::ResetSucceeded)),
+    // amdgpu_job.c, since Linux 6.12: of one queue alone
+    (Amd, "Ring * reset succeeded", |_| {
+        Some(Kind::ResetSucceeded)
+    }),
     (Amd, "GPU reset(*) succeeded", |_| {
         Some(Kind::ResetSucceeded)
     }),

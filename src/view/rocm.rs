@@ -2,7 +2,12 @@
 //! leave it, and for which targets the libraries that are installed have kernels.
 
 use super::{Gpu, View};
+use crate::facts::software::RocmInstall;
 use crate::facts::{Failure, Named, Seen};
+use crate::finding::Evidence;
+use crate::tables::{Row, kinds};
+use crate::version::Version;
+use std::collections::BTreeMap;
 
 /// The variable that makes the runtime take every GPU for another. With `_` and the number of a KFD node behind it, it is for
 /// that node alone, and goes first; processors are nodes, too (ROCm/ROCR-Runtime libhsakmt `topology.c`, since ROCm 6.2).
@@ -291,15 +296,61 @@ impl View<'_> {
         Some(family(one)? == family(other)?)
     }
 
+    /// The ROCm of this system by its folder. `Absent`: there is none.
+    pub fn rocm_installs(&self) -> Seen<&BTreeMap<String, RocmInstall>> {
+        let software = self.facts.software.as_ref();
+        software.and_then(|software| software.rocm.as_ref())
+    }
+
+    /// The row of a release by the version of an installation. Of ROCm 5 there is one row for all that share two numbers.
+    pub fn rocm_release(&self, version: &str) -> Option<Row> {
+        let row = |key: &str| self.tables.row(&kinds::RELEASE, key);
+        row(version).or_else(|| {
+            let (line, _) = version.rsplit_once('.')?;
+            line.starts_with("5.").then(|| row(line)).flatten()
+        })
+    }
+
+    /// The releases that AMD lists a target for, in their order: (release, it is listed). Those whose list is not known are
+    /// left out.
+    pub fn rocm_lists(&self, target: &str) -> Vec<(Version, bool)> {
+        let rows = self.tables.rows(&kinds::RELEASE);
+        rows.iter()
+            .filter_map(|row| {
+                let list = row.list("targets").filter(|list| list.may_accuse())?;
+                let version = row.version("version")?.value;
+                Some((version, list.value.iter().any(|name| name == target)))
+            })
+            .collect()
+    }
+
+    /// What tells the target of a GPU: its node in KFD, else its id.
+    pub fn seen_target(&self, gpu: &Gpu) -> Evidence {
+        let agent = self
+            .rocm_agents
+            .iter()
+            .find(|agent| agent.gpu.as_ref() == Some(&gpu.key) && agent.native.is_some());
+        match (agent, &gpu.pci) {
+            (Some(agent), _) => Evidence {
+                source: agent.properties(),
+                says: agent.native_words(),
+            },
+            (None, address) => Evidence {
+                source: format!(
+                    "/sys/bus/pci/devices/{}/device",
+                    address.as_ref().unwrap_or(&gpu.key)
+                ),
+                says: format!(
+                    "a GPU of the target {}",
+                    gpu.target.as_deref().unwrap_or("that is not known")
+                ),
+            },
+        }
+    }
+
     /// Whether the rocBLAS of any ROCm of this system has kernels for a target. What frameworks bring along is not looked at.
     pub fn rocblas_for(&self, target: Target) -> Kernels {
-        let installs = match &self.facts.software {
-            Seen::Got(software) => &software.rocm,
-            other => {
-                return Kernels::Unknown(format!("ROCm: {}", other.as_ref().map(|_| ()).why()));
-            }
-        };
-        let installs = match installs {
+        let installs = match self.rocm_installs() {
             Seen::Got(installs) => installs,
             Seen::Absent => return Kernels::NoLibrary,
             other => {

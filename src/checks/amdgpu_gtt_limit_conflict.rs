@@ -1,0 +1,163 @@
+//! Settings for the memory that a GPU may share contradict each other.
+
+use crate::check::Verdict;
+use crate::facts::Seen;
+use crate::finding::{Evidence, Finding};
+use crate::fix::FixCall;
+use crate::tables::Tables;
+use crate::view::{DriverGround, Loaded, Stack, View};
+
+crate::check! {
+    /// Settings for the memory that a GPU shares with the processor contradict each other, or are of no use.
+    ///
+    /// ## Why it matters
+    /// The limit that counts is then another one than was meant: a model does not fit, or the machine runs out of memory while
+    /// it is loaded.
+    ///
+    /// ## How it comes about
+    /// `amdgpu.gttsize` (in MiB) is the older setting and `ttm.pages_limit` (in pages of 4 KiB) the newer one; with both the
+    /// smaller counts. AMD's package `amdgpu-dkms` brings a module `amdttm` of its own, which does not read the settings of `ttm`.
+    /// A limit near the whole memory leaves nothing for the system.
+    ///
+    /// ## How to confirm
+    /// `cat /proc/cmdline`, `grep -r pages_limit /etc/modprobe.d`, and
+    /// `grep . /sys/module/{ttm,amdttm}/parameters/pages_limit`.
+    "amdgpu-gtt-limit-conflict", Capability, Warning, each Stack, run
+}
+
+const PAGE: u64 = 4096;
+/// What the system needs for itself.
+const FOR_THE_SYSTEM: u64 = 8 << 30;
+const COMMAND_LINE: &str = "/proc/cmdline";
+
+fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
+    if view.wsl().is_some() || view.driver_ground() == DriverGround::Host {
+        return Verdict::NotHere;
+    }
+    let shares = view.gpus_of(stack).any(|gpu| {
+        gpu.integrated == Some(true) && gpu.driver.got().is_some_and(|driver| driver == "amdgpu")
+    });
+    if !shares {
+        return Verdict::NotHere;
+    }
+    let words = match view.kernel_words() {
+        Seen::Got(words) => words,
+        other => {
+            return Verdict::cannot_tell(
+                format!("{COMMAND_LINE}: {}", other.map(|_| ()).why()),
+                "`cat /proc/cmdline`",
+            );
+        }
+    };
+    let set = |module: &str, parameter: &str| setting(&words, module, parameter, view);
+    let (size, of_kernel, of_package) = (
+        set("amdgpu", "gttsize").filter(|(value, _)| value != "-1"),
+        set("ttm", "pages_limit"),
+        set("amdttm", "pages_limit"),
+    );
+    let pages = of_kernel.as_ref().or(of_package.as_ref());
+    let finding = |title: &str, cause, seen: Vec<&Evidence>| {
+        let mut finding = Finding::new(title)
+            .cause(cause)
+            .fix(view.driver_fix(FixCall::new("one-gtt-limit")));
+        finding.evidence.extend(seen.into_iter().cloned());
+        finding
+    };
+    if let (Some((_, size)), Some((_, pages))) = (&size, pages) {
+        return finding(
+            "both amdgpu.gttsize and a limit of pages are set: the smaller one counts",
+            "gttsize-and-pages-limit",
+            vec![size, pages],
+        )
+        .why("What the GPU may use is then another amount than the larger one says")
+        .into();
+    }
+    let wrong = match (&of_kernel, &of_package, view.loaded("amdttm")) {
+        (Some((_, seen)), None, Loaded::Yes(loaded)) => Some((
+            "the limit is set for ttm, and AMD's driver package uses amdttm",
+            seen,
+            loaded,
+        )),
+        (None, Some((_, seen)), Loaded::No(loaded)) => Some((
+            "the limit is set for amdttm, and the driver of this kernel uses ttm",
+            seen,
+            loaded,
+        )),
+        (Some((_, seen)), None, Loaded::Unknown(why)) => {
+            return Verdict::cannot_tell(
+                format!(
+                    "{}: {}; whether amdttm is loaded: {why}",
+                    seen.source, seen.says
+                ),
+                "`ls /sys/module/amdttm`",
+            );
+        }
+        _ => None,
+    };
+    if let Some((title, seen, loaded)) = wrong {
+        return finding(title, "wrong-module", vec![seen, &loaded])
+            .why("The setting does nothing, and the limit is what the driver sets by itself")
+            .into();
+    }
+    let Some((value, seen)) = pages else {
+        return Verdict::fine("no limit of pages is set");
+    };
+    let hardware = view.facts.proc_hardware.as_ref();
+    let memory = hardware.and_then(|hardware| hardware.memory_bytes.as_ref());
+    match (value.parse::<u64>(), memory) {
+        (Ok(limit), Seen::Got(memory))
+            if limit.saturating_mul(PAGE) > memory.saturating_sub(FOR_THE_SYSTEM) =>
+        {
+            let total = Evidence {
+                source: "/proc/meminfo".to_owned(),
+                says: format!("MemTotal {} kB", memory / 1024),
+            };
+            finding(
+                "the limit for the GPU leaves less than 8 GiB of memory for the system",
+                "too-large",
+                vec![seen, &total],
+            )
+            .why("A program that fills the GPU's share drives the machine out of memory")
+            .into()
+        }
+        (Ok(_), Seen::Got(_)) => Verdict::fine(format!("{}: {}", seen.source, seen.says)),
+        (Err(_), _) => Verdict::cannot_tell(
+            format!("{}: {} is no number of pages", seen.source, seen.says),
+            "`cat /sys/module/ttm/parameters/pages_limit`",
+        ),
+        (_, other) => Verdict::cannot_tell(
+            format!("/proc/meminfo: {}", other.map(|_| ()).why()),
+            "`grep MemTotal /proc/meminfo`",
+        ),
+    }
+}
+
+/// The value of a module's parameter with where it stands: the command line goes before files of modprobe.
+fn setting(
+    words: &[String],
+    module: &str,
+    parameter: &str,
+    view: &View,
+) -> Option<(String, Evidence)> {
+    let start = format!("{module}.{parameter}=");
+    let on_command_line = words.iter().rev().find_map(|word| {
+        let value = word.strip_prefix(&start)?;
+        Some((value.to_owned(), COMMAND_LINE.to_owned(), word.clone()))
+    });
+    let in_files = || {
+        let files = &view.facts.modprobe.got()?.files;
+        files.iter().rev().find_map(|(path, lines)| {
+            lines.got()?.iter().find_map(|line| {
+                let mut words = line.text.split_whitespace();
+                if words.next() != Some("options") || words.next() != Some(module) {
+                    return None;
+                }
+                let value =
+                    words.find_map(|word| word.strip_prefix(parameter)?.strip_prefix('='))?;
+                Some((value.to_owned(), path.clone(), line.text.clone()))
+            })
+        })
+    };
+    let (value, source, says) = on_command_line.or_else(in_files)?;
+    Some((value, Evidence { source, says }))
+}
