@@ -67,7 +67,8 @@ impl Ran {
     /// It was quick and took little memory, as far as every machine must be read.
     pub fn modest(self, what: &str) -> Ran {
         assert!(self.took < AGES / 2, "{what}: took {:?}", self.took);
-        assert!(self.peak <= 64 * 1024, "{what}: {} KiB", self.peak);
+        // Every check answers about every GPU, and a crowd of them is thousands.
+        assert!(self.peak <= 96 * 1024, "{what}: {} KiB", self.peak);
         self
     }
 
