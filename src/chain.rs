@@ -2,7 +2,8 @@
 //!
 //! Checks know nothing of each other. Folding is a pure function of the verdicts and of `blocks` in the index:
 //! - A finding folds what its `blocks` names, findings and unanswered questions alike, about the same subject or one that
-//!   is contained in it. A machine contains all, a stack its GPUs; what every GPU of a stack has counts for the stack.
+//!   is contained in it. A machine contains all, a stack its GPUs and what is built for it; what every GPU of a stack has
+//!   counts for the stack.
 //! - An error folds each unanswered question of a later link by the same rule of subjects.
 //! - Folding is transitive. Who is folded by several hangs on the root of the earliest link, then by name. A cycle is cut
 //!   there too: the earlier one is the root.
@@ -23,6 +24,8 @@ pub enum Subject {
     Stack(Stack),
     /// A GPU, by its key.
     Gpu(String),
+    /// What brings a runtime of its own, by its key.
+    Environment(String),
 }
 
 impl Subject {
@@ -32,6 +35,7 @@ impl Subject {
             Subject::Machine => "machine".to_owned(),
             Subject::Stack(stack) => format!("stack {}", stack.name()),
             Subject::Gpu(key) => format!("gpu {key}"),
+            Subject::Environment(key) => format!("environment {key}"),
         }
     }
 }
@@ -74,6 +78,8 @@ impl Answer {
             (Subject::Machine, _) => false,
             (Subject::Stack(about), _) => *about == stack,
             (Subject::Gpu(key), _) => view.gpus_of(stack).any(|gpu| gpu.key == *key),
+            // The stack may be right, and what was built for it wrong.
+            (Subject::Environment(_), _) => false,
         }
     }
 }
@@ -127,6 +133,19 @@ fn ask(check: &Check, row: &IndexRow, view: &View, tables: &Tables) -> Vec<(Subj
                 (Subject::Stack(stack), verdict)
             })
             .collect(),
+        Ask::Environment(run) => view
+            .environments
+            .iter()
+            .filter(|environment| {
+                // What it is built for may be what is not known.
+                let vendor = environment.stack.map(Stack::vendor);
+                vendor.is_none_or(|vendor| applies(row, vendor))
+            })
+            .map(|environment| {
+                let verdict = guarded(|| run(environment, view, tables));
+                (Subject::Environment(environment.key.clone()), verdict)
+            })
+            .collect(),
         Ask::Machine(run) => vec![(Subject::Machine, guarded(|| run(view, tables)))],
     }
 }
@@ -174,6 +193,7 @@ fn settle(
             Subject::Gpu(key) => find_gpu(view, key)
                 .and_then(|gpu| gpu.vendor.stack())
                 .is_some_and(wanted),
+            Subject::Environment(key) => stack_of(view, key).is_some_and(wanted),
         },
         name => Stack::ALL
             .into_iter()
@@ -185,6 +205,14 @@ fn settle(
 
 fn find_gpu<'v>(view: &'v View, key: &str) -> Option<&'v Gpu> {
     view.gpus.iter().find(|gpu| gpu.key == key)
+}
+
+/// The stack that an environment is built for.
+fn stack_of(view: &View, key: &str) -> Option<Stack> {
+    let mut environments = view.environments.iter();
+    environments
+        .find(|environment| environment.key == key)
+        .and_then(|environment| environment.stack)
 }
 
 /// Whom an answer hangs on, and how loud a root is.
@@ -247,6 +275,8 @@ fn all_above(start: usize, above: &[Vec<usize>]) -> Vec<usize> {
 struct Everywhere<'v> {
     vendors: BTreeMap<&'v str, Vendor>,
     checks: BTreeSet<(&'static str, Stack)>,
+    /// The stacks that environments are built for.
+    environments: BTreeMap<&'v str, Option<Stack>>,
 }
 
 fn found_everywhere<'v>(answers: &[Answer], view: &'v View) -> Everywhere<'v> {
@@ -268,7 +298,14 @@ fn found_everywhere<'v>(answers: &[Answer], view: &'v View) -> Everywhere<'v> {
         .filter(|((_, stack), count)| *count == view.gpus_of(*stack).count())
         .map(|(check_of_stack, _)| check_of_stack)
         .collect();
-    Everywhere { vendors, checks }
+    let environments = view.environments.iter();
+    Everywhere {
+        vendors,
+        checks,
+        environments: environments
+            .map(|environment| (environment.key.as_str(), environment.stack))
+            .collect(),
+    }
 }
 
 /// The finding `upper` explains the answer `lower` by itself.
@@ -316,6 +353,7 @@ fn same_vendor(one: &Answer, other: &Answer) -> bool {
 /// The subject of a finding is that subject, or contains it, or all its parts have the finding.
 fn covers(finding: &Answer, subject: &Subject, everywhere: &Everywhere) -> bool {
     let vendor = |key: &String| everywhere.vendors.get(key.as_str());
+    let stack = |key: &String| everywhere.environments.get(key.as_str()).copied().flatten();
     match (&finding.subject, subject) {
         (Subject::Machine, _) => true,
         (_, Subject::Machine) => false,
@@ -326,6 +364,13 @@ fn covers(finding: &Answer, subject: &Subject, everywhere: &Everywhere) -> bool 
             vendor(key) == Some(&stack.vendor())
                 && everywhere.checks.contains(&(finding.check, *stack))
         }
+        (Subject::Stack(one), Subject::Environment(key)) => stack(key) == Some(*one),
+        // An environment can use every GPU of its stack.
+        (Subject::Gpu(_), Subject::Environment(key)) => {
+            stack(key).is_some_and(|stack| everywhere.checks.contains(&(finding.check, stack)))
+        }
+        (Subject::Environment(one), Subject::Environment(other)) => one == other,
+        (Subject::Environment(_), Subject::Stack(_) | Subject::Gpu(_)) => false,
     }
 }
 

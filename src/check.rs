@@ -4,7 +4,7 @@ pub use crate::terms::Link;
 
 use crate::finding::{Finding, Severity};
 use crate::tables::Tables;
-use crate::view::{Gpu, Stack, View};
+use crate::view::{Environment, Gpu, Stack, View};
 
 /// The answer of a check about one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub enum Ask {
     Gpu(fn(&Gpu, &View, &Tables) -> Verdict),
     /// Every compute stack of this machine that the index names.
     Stack(fn(Stack, &View, &Tables) -> Verdict),
+    /// Every environment that is built for a stack of the vendors that the index names.
+    Environment(fn(&Environment, &View, &Tables) -> Verdict),
     /// The machine, once.
     Machine(fn(&View, &Tables) -> Verdict),
 }

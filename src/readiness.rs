@@ -320,13 +320,16 @@ fn open_doubt(stack: Stack, view: &View, answers: &[Answer]) -> Option<String> {
         let about = answer.is_about(stack, view);
         match &answer.verdict {
             Verdict::Found(finding) => {
-                let stands = answer.is_open() && answer.severity >= Severity::Warning;
+                // What only building wants keeps no program from running.
+                let stands = answer.is_open()
+                    && answer.severity >= Severity::Warning
+                    && answer.link != Link::Toolkit;
                 (stands && !finding.is_of_no_gpu() && about)
                     .then(|| said(finding, &answer.subject, view))
             }
             // Where the library answered, what comes before it works; what comes after may still break.
             Verdict::CannotTell { why, .. } => {
-                let later = answer.link >= Link::Library && answer.link.in_chain();
+                let later = (Link::Library..Link::Toolkit).contains(&answer.link);
                 (later && answer.usual == Severity::Error && about)
                     .then(|| format!("{} could not be told: {why}", answer.check))
             }
@@ -388,7 +391,8 @@ impl Fault {
 fn faults(stack: Stack, view: &View, answers: &[Answer]) -> Vec<Fault> {
     let mut faults: Vec<Fault> = answers
         .iter()
-        .filter(|answer| answer.severity == Severity::Error && answer.link.in_chain())
+        // What only building wants keeps no program from running.
+        .filter(|answer| answer.severity == Severity::Error && answer.link < Link::Toolkit)
         .filter_map(|answer| {
             let Verdict::Found(finding) = &answer.verdict else {
                 return None;
@@ -403,7 +407,7 @@ fn faults(stack: Stack, view: &View, answers: &[Answer]) -> Vec<Fault> {
                 Subject::Gpu(key) if view.gpus_of(stack).any(|gpu| gpu.key == *key) => {
                     (false, vec![key.clone()])
                 }
-                Subject::Stack(_) | Subject::Gpu(_) => return None,
+                Subject::Stack(_) | Subject::Gpu(_) | Subject::Environment(_) => return None,
             };
             let root = answer.folded_into.and_then(|root| answers.get(root));
             let root = root.unwrap_or(answer);
@@ -415,7 +419,7 @@ fn faults(stack: Stack, view: &View, answers: &[Answer]) -> Vec<Fault> {
                 says: says.title.clone(),
                 about: match &root.subject {
                     Subject::Gpu(key) => Some(key.clone()),
-                    Subject::Machine | Subject::Stack(_) => None,
+                    Subject::Machine | Subject::Stack(_) | Subject::Environment(_) => None,
                 },
                 whole,
                 gpus,

@@ -14,6 +14,8 @@ pub mod amdgpu_init_failed;
 pub mod amdgpu_mes_firmware_bad;
 pub mod amdgpu_render_minors_exhausted;
 pub mod cuda_compat_misused;
+pub mod cuda_newer_than_driver;
+pub mod cuda_ptx_newer_than_driver;
 pub mod driver_reboot_pending;
 pub mod ecc_uncorrected_errors;
 pub mod egpu_link_limited;
@@ -44,6 +46,11 @@ pub mod module_signature_rejected;
 pub mod nomodeset_set;
 pub mod nouveau_bound;
 pub mod nova_core_bound;
+pub mod nvcc_differs_from_cuda_home;
+pub mod nvcc_drops_gpu_arch;
+pub mod nvcc_glibc_incompatible;
+pub mod nvcc_host_compiler_unsupported;
+pub mod nvcc_torch_cuda_mismatch;
 pub mod nvidia_compute_mode_restricted;
 pub mod nvidia_device_nodes_missing;
 pub mod nvidia_driver_branch_eol;
@@ -111,6 +118,8 @@ pub const ALL: &[Check] = &[
     amdgpu_mes_firmware_bad::CHECK,
     amdgpu_render_minors_exhausted::CHECK,
     cuda_compat_misused::CHECK,
+    cuda_newer_than_driver::CHECK,
+    cuda_ptx_newer_than_driver::CHECK,
     driver_reboot_pending::CHECK,
     ecc_uncorrected_errors::CHECK,
     egpu_link_limited::CHECK,
@@ -141,6 +150,11 @@ pub const ALL: &[Check] = &[
     nomodeset_set::CHECK,
     nouveau_bound::CHECK,
     nova_core_bound::CHECK,
+    nvcc_differs_from_cuda_home::CHECK,
+    nvcc_drops_gpu_arch::CHECK,
+    nvcc_glibc_incompatible::CHECK,
+    nvcc_host_compiler_unsupported::CHECK,
+    nvcc_torch_cuda_mismatch::CHECK,
     nvidia_compute_mode_restricted::CHECK,
     nvidia_device_nodes_missing::CHECK,
     nvidia_driver_branch_eol::CHECK,

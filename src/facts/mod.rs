@@ -15,6 +15,7 @@ pub mod nvml;
 pub mod packages;
 pub mod pci;
 pub mod platform;
+pub mod python;
 pub mod rocm_smi;
 mod seen;
 pub mod services;
@@ -34,6 +35,7 @@ use nvml::{CudaDriver, Nvml};
 use packages::Packages;
 use pci::{PciBus, PciNames};
 use platform::{Dmi, OsRelease, ProcHardware, Surroundings, SysInfo, Wsl};
+use python::Python;
 use rocm_smi::RocmSmi;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -207,6 +209,8 @@ facts! {
     services: Services,
     /// The kernel log.
     kernel_log: KernelLog,
+    /// Python environments, by their files.
+    python: Python,
     /// NVML, NVIDIA's management library.
     nvml: Nvml,
     /// The CUDA driver library.

@@ -26,11 +26,50 @@ pub struct Software {
     pub cuda_toolkits: Seen<BTreeMap<String, Seen<String>>>,
     /// The toolkit whose `nvcc` comes first on `PATH`, by its folder. `Absent`: no folder of `PATH` has one.
     pub nvcc: Seen<String>,
+    /// Where the folder that `CUDA_HOME`, or else `CUDA_PATH`, names is in the end. `Absent`: neither is set, or the folder is
+    /// not there.
+    pub cuda_home: Seen<String>,
+    /// What building with these toolkits is bound to, by their folders; only where there is one.
+    pub cuda_builds: BTreeMap<String, CudaBuild>,
+    /// What compiles the host's part of CUDA programs where nothing else is named, and the C library's headers; only asked
+    /// where there is a CUDA toolkit.
+    pub host_compiler: Seen<HostCompiler>,
     /// ROCm installations by folder: `/opt/rocm-7.2.1`, from ROCm 7.13 on `/opt/rocm/core-7.13`, `/usr` for a distribution's
     /// own.
     pub rocm: Seen<BTreeMap<String, RocmInstall>>,
     /// Programs of interest (`nvcc`, `nvidia-smi`, `nvidia-uninstall`, `rocminfo`, `hipcc`, `clinfo`, `ollama`) that are in a usual folder.
     pub programs: BTreeMap<String, Seen<String>>,
+}
+
+/// What the headers of a CUDA toolkit say of what they can be compiled with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct CudaBuild {
+    /// The header with the limits (`/usr/local/cuda-12.4/include/crt/host_config.h`).
+    pub limits: Option<String>,
+    /// The newest major version of GCC that it lets pass. `Absent`: it names none.
+    pub newest_gcc: Seen<u32>,
+    /// Functions of `crt/math_functions.h` that are declared without an exception specification, of `sinpi` (glibc 2.41
+    /// declares it otherwise) and `rsqrt` (glibc 2.42).
+    pub plain_functions: Seen<Vec<String>>,
+    /// A compiler beside `nvcc`, which takes it before those on `PATH`.
+    pub own_compiler: Seen<String>,
+}
+
+/// The compiler of the host's part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct HostCompiler {
+    /// Where the links of the first `g++` on `PATH` end. `Absent`: there is none.
+    pub path: Seen<String>,
+    /// Major versions of GCC whose C++ compiler is installed.
+    pub installed: Seen<Vec<u32>>,
+    /// A file for login shells that names another compiler for `nvcc` (`NVCC_CCBIN`), with the line.
+    pub in_profile: Seen<String>,
+    /// Version of the C library's headers (`2.41`). `Absent`: they are not installed.
+    pub glibc: Seen<String>,
 }
 
 /// A library file.

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Variables that are read, each with the reason. No other variable ever is.
 pub const STEERING: &[(&str, &str)] = &[
+    ("CC", "which compiler builds of extensions use"),
     ("CONDA_PREFIX", "which Python environment is active"),
+    ("CUDAHOSTCXX", "which compiler builds with CUDA use"),
     ("CUDA_DEVICE_MAX_CONNECTIONS", "work queues per GPU"),
     ("CUDA_DEVICE_ORDER", "how CUDA numbers the GPUs"),
     ("CUDA_HOME", "which CUDA toolkit builds use"),
@@ -60,6 +62,9 @@ pub const STEERING: &[(&str, &str)] = &[
     ),
     ("NCCL_SHM_DISABLE", "keeps NCCL off shared memory"),
     ("NCCL_SOCKET_IFNAME", "which network NCCL uses"),
+    ("NVCC_APPEND_FLAGS", "options that nvcc always gets"),
+    ("NVCC_CCBIN", "which compiler nvcc uses for the host"),
+    ("NVCC_PREPEND_FLAGS", "options that nvcc always gets"),
     (
         "NVIDIA_DISABLE_REQUIRE",
         "switches the image's demands on the driver off",

@@ -17,6 +17,7 @@ pub mod nvml;
 pub mod packages;
 pub mod pci;
 pub mod platform;
+pub mod python;
 pub mod rocm_smi;
 pub mod services;
 pub mod software;
@@ -39,7 +40,7 @@ pub fn files() -> impl Iterator<Item = &'static str> {
 
 /// What is asked when it is known what is here: the workers, which run side by side, with their sources.
 pub const LATE: &[(&str, &[&str])] = &[
-    ("system", &["packages", "services", "kernel_log"]),
+    ("system", &["packages", "services", "kernel_log", "python"]),
     ("nvml", &["nvml"]),
     ("cuda", &["cuda"]),
     ("rocm_smi", &["rocm_smi"]),
@@ -115,6 +116,7 @@ pub const ALL: &[Probe] = &[
     ("kernel_log", |host, facts| {
         facts.kernel_log = kernel_log::kernel_log(host)
     }),
+    ("python", |host, facts| facts.python = python::python(host)),
     ("nvml", |host, facts| facts.nvml = nvml::nvml(host)),
     ("cuda", |host, facts| facts.cuda = nvml::cuda(host)),
     ("rocm_smi", |host, facts| {

@@ -1,9 +1,10 @@
 //! Fills `facts/software.rs`: libraries, toolkits and tools, known by their files alone. Nothing is loaded or run.
 
+mod building;
 mod toolkits;
 
 use super::kernel;
-use crate::facts::software::{Library, RocmInstall, Software};
+use crate::facts::software::{CudaBuild, Library, RocmInstall, Software};
 use crate::facts::{Failure, Seen};
 use crate::host::{Host, Listing, Stat, beside};
 use std::cell::RefCell;
@@ -169,6 +170,15 @@ pub fn software(host: &Host) -> Seen<Software> {
     let (cuda_toolkits, nvcc) = toolkits::cuda(host, &names);
     let cached = cached(host);
     let folders = library_folders(host, &names, cached.as_deref(), rocm.got());
+    let toolkits = cuda_toolkits.got().into_iter().flat_map(BTreeMap::keys);
+    let cuda_builds: BTreeMap<String, CudaBuild> = toolkits
+        .map(|toolkit| (toolkit.clone(), building::of_toolkit(host, toolkit)))
+        .collect();
+    let host_compiler = if cuda_builds.is_empty() {
+        Seen::default()
+    } else {
+        Seen::Got(building::host_compiler(host))
+    };
     let mut program_folders = PROGRAM_FOLDERS.to_vec();
     program_folders.retain(|folder| !host.stat(folder).is_absent());
     Seen::Got(Software {
@@ -187,6 +197,9 @@ pub fn software(host: &Host) -> Seen<Software> {
         loader_cache_read: cached.is_some(),
         nvcc,
         cuda_toolkits,
+        cuda_home: toolkits::cuda_home(host),
+        cuda_builds,
+        host_compiler,
         rocm,
         programs: PROGRAMS
             .iter()

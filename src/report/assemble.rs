@@ -288,6 +288,7 @@ fn findings(view: &View, answers: &[Answer]) -> Vec<FindingRow> {
                 Subject::Machine => 0,
                 Subject::Stack(_) => 1,
                 Subject::Gpu(_) => 2,
+                Subject::Environment(_) => 3,
             },
             answer.subject.name(),
             answer.check,

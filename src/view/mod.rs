@@ -6,6 +6,7 @@ mod amdgpu;
 mod ask;
 mod builds;
 mod drivers;
+pub mod environments;
 mod installed;
 mod join;
 mod libraries;
@@ -23,6 +24,7 @@ pub use builds::{BuildGround, DkmsTree, build_fix};
 pub use drivers::{
     DriverGround, FitGround, Flavour, GpusToDrive, Takes, is_of_module, is_set_aside, legacy_branch,
 };
+pub use environments::Environment;
 pub use libraries::{Allowed, Asking};
 
 use crate::facts::{Facts, Seen};
@@ -153,6 +155,8 @@ pub struct View<'a> {
     pub required: Vec<Stack>,
     /// What the kernel log says, in its order.
     pub log_events: Vec<log::Event<'a>>,
+    /// What brings a runtime of its own: toolkits, Python environments, the image of a container.
+    pub environments: Vec<Environment<'a>>,
     /// Every GPU that the ROCm runtime finds here, before and after its variables, in its order.
     pub rocm_agents: Vec<rocm::RocmAgent>,
 }
@@ -174,8 +178,10 @@ impl<'a> View<'a> {
                 .kernel_log
                 .got()
                 .map_or_else(Vec::new, |log| log::events(&log.lines)),
+            environments: Vec::new(),
             rocm_agents: Vec::new(),
         };
+        view.environments = view.find_environments();
         // The GPU of such a chip is on no bus, so nothing here would name it.
         view.gpus_whole &= !view.is_tegra();
         view.rocm_agents = view.find_rocm_agents();

@@ -524,6 +524,7 @@ fn checks_and_index_agree() {
         let each = match check.ask {
             Ask::Gpu(_) => "gpu",
             Ask::Stack(_) => "stack",
+            Ask::Environment(_) => "environment",
             Ask::Machine(_) => "machine",
         };
         if row.each != each {

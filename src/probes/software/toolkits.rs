@@ -134,10 +134,20 @@ pub(super) fn cuda(host: &Host, names: &Names) -> (Installations<Seen<String>>, 
     (roots.installations(toolkits), nvcc)
 }
 
+/// The folder that builds take for the toolkit, by the first variable that names one.
+pub(super) fn cuda_home(host: &Host) -> Seen<String> {
+    let named = CUDA_VARIABLES.iter().map(|name| host.env(name));
+    Seen::first_of(named).and_then(|folder| match plain_folder(&folder) {
+        Some(folder) => host.real(&folder),
+        None => Seen::default(),
+    })
+}
+
 /// Debian's toolkit is spread over `/usr`; its folder holds links for those who look for one.
 const DEBIAN_TOOLKIT: &str = "/usr/lib/cuda";
 
-fn compiler_of(toolkit: &str) -> String {
+/// Where the compiler of a toolkit is.
+pub(super) fn compiler_of(toolkit: &str) -> String {
     let folder = if toolkit == DEBIAN_TOOLKIT {
         "/usr"
     } else {

@@ -1,0 +1,96 @@
+//! The C library's headers clash with those of the CUDA toolkit.
+
+use crate::check::Verdict;
+use crate::facts::Seen;
+use crate::finding::Finding;
+use crate::fix::FixCall;
+use crate::tables::Tables;
+use crate::version::Version;
+use crate::view::{Stack, View};
+
+crate::check! {
+    /// The C library's headers and those of the CUDA toolkit declare the same functions differently.
+    ///
+    /// ## Why it matters
+    /// Whatever is built with this toolkit stops with "exception specification is incompatible with that of previous function
+    /// sinpi". No other version of gcc helps. Programs that are already built run as before.
+    ///
+    /// ## How it comes about
+    /// glibc 2.41 brought `sinpi` and `cospi`, glibc 2.42 `rsqrt`, and declares that they throw nothing; the headers of older
+    /// toolkits have functions of these names without such a promise. Some distributions mend the header of their toolkit.
+    ///
+    /// ## How to confirm
+    /// `ldd --version`, and `grep 'sinpi(double' /usr/local/cuda/include/crt/math_functions.h`: the line ends in `(double x);`
+    /// where it clashes.
+    "nvcc-glibc-incompatible", Toolkit, Error, each Stack, run
+}
+
+const WOULD_TELL: &str =
+    "`ldd --version`, and `grep 'sinpi(double' /usr/local/cuda/include/crt/math_functions.h`";
+/// Functions, and the first glibc that declares them (its NEWS).
+const SINCE: &[(&str, &str)] = &[("sinpi", "2.41"), ("rsqrt", "2.42")];
+
+fn run(_stack: Stack, view: &View, _tables: &Tables) -> Verdict {
+    let Some(software) = view.facts.software.got() else {
+        return Verdict::cannot_tell("libraries and toolkits were not looked at", WOULD_TELL);
+    };
+    let (folder, _) = match view.chosen_toolkit() {
+        Seen::Got(chosen) => chosen,
+        Seen::Absent => return Verdict::NotHere,
+        _ => return Verdict::cannot_tell("which toolkit builds take", "`command -v nvcc`"),
+    };
+    let Some(build) = software.cuda_builds.get(folder) else {
+        return Verdict::cannot_tell("the headers of the toolkit were not read", WOULD_TELL);
+    };
+    let plain = match &build.plain_functions {
+        Seen::Got(plain) => plain,
+        Seen::Absent => return Verdict::NotHere,
+        other => {
+            return Verdict::cannot_tell(
+                format!(
+                    "the headers of {folder}: {}",
+                    other.as_ref().map(|_| ()).why()
+                ),
+                WOULD_TELL,
+            );
+        }
+    };
+    let glibc = software.host_compiler.as_ref();
+    let glibc = match glibc.and_then(|compiler| compiler.glibc.as_ref()) {
+        Seen::Got(glibc) => glibc,
+        // Without its headers nothing is built.
+        Seen::Absent => return Verdict::NotHere,
+        other => {
+            return Verdict::cannot_tell(
+                format!("the headers of the C library: {}", other.map(|_| ()).why()),
+                WOULD_TELL,
+            );
+        }
+    };
+    let Some(version) = Version::parse(glibc) else {
+        return Verdict::cannot_tell("the version of the C library", WOULD_TELL);
+    };
+    let clash = SINCE.iter().find(|(name, since)| {
+        let is_declared = Version::parse(since).is_some_and(|since| version >= since);
+        is_declared && plain.iter().any(|function| function == name)
+    });
+    let Some((name, since)) = clash else {
+        return Verdict::fine(format!(
+            "the headers of {folder} and of glibc {glibc} agree"
+        ));
+    };
+    Finding::new(format!(
+        "nothing can be built with {folder}: its headers clash with those of glibc {glibc}"
+    ))
+    .saw(
+        format!("{folder}/include/crt/math_functions.h"),
+        format!("{name}(double x) without an exception specification"),
+    )
+    .saw(
+        "/usr/include/features.h",
+        format!("glibc {glibc}, which declares {name} itself (from {since} on)"),
+    )
+    .why("The compiler stops at the first file that includes both; another gcc does not help, and programs that exist run")
+    .fix(FixCall::new("newer-cuda-toolkit").with("version", "13"))
+    .into()
+}

@@ -1,0 +1,241 @@
+//! What brings a runtime of its own: toolkits of the system, Python environments, the image of a container.
+
+use super::{Place, Stack, View};
+use crate::facts::Seen;
+use crate::facts::python::PythonEnvironment;
+use crate::tables::kinds;
+use crate::version::Version;
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct Environment<'a> {
+    /// Its folder; `image` for that of the container.
+    pub key: String,
+    /// The stack that it is built for. None: for none, or that could not be read.
+    pub stack: Option<Stack>,
+    /// What it is.
+    pub kind: Kind<'a>,
+}
+
+/// What an environment is.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind<'a> {
+    /// A CUDA toolkit, with its version.
+    Toolkit(&'a Seen<String>),
+    /// A Python environment.
+    Python(&'a PythonEnvironment),
+    /// The image that this container was made from.
+    Image,
+}
+
+/// The CUDA version that an environment brings, and where it says so.
+pub struct CudaOf {
+    /// The version.
+    pub version: Version,
+    /// The file, folder or variable.
+    pub source: String,
+    /// What it says.
+    pub says: String,
+    /// The cause that `cuda-newer-than-driver` has for its kind.
+    pub cause: &'static str,
+}
+
+impl Environment<'_> {
+    /// The CUDA version that its programs are built with. `Absent`: it brings none.
+    pub fn cuda(&self, view: &View) -> Seen<CudaOf> {
+        let parsed = |text: &str, source: String, cause| match Version::parse(text) {
+            Some(version) if version.major().is_some() => Seen::Got(CudaOf {
+                says: format!("CUDA {version}"),
+                version,
+                source,
+                cause,
+            }),
+            _ => Seen::error(format!("{source}: `{text}` is no version")),
+        };
+        match self.kind {
+            Kind::Toolkit(version) => version
+                .as_ref()
+                .and_then(|version| parsed(version, self.key.clone(), "toolkit")),
+            Kind::Python(python) => match &python.torch {
+                Seen::Got(torch) => torch
+                    .cuda
+                    .as_ref()
+                    .and_then(|version| parsed(version, torch.path.clone(), "torch")),
+                // Of JAX's plugins only the major is written down, and nothing else decides.
+                _ => python.jax_plugins.as_ref().and_then(|plugins| {
+                    let majors = plugins.iter().filter_map(|plugin| {
+                        let rest = plugin.strip_prefix("jax_cuda")?;
+                        let (major, _) = rest.split_once('_')?;
+                        Some((major, plugin))
+                    });
+                    match majors.max_by_key(|(major, _)| major.parse::<u64>().ok()) {
+                        Some((major, plugin)) => {
+                            parsed(major, self.key.clone(), "jax").map(|cuda| CudaOf {
+                                says: format!("has {plugin}"),
+                                ..cuda
+                            })
+                        }
+                        None => Seen::Absent,
+                    }
+                }),
+            },
+            Kind::Image => view
+                .variable("CUDA_VERSION")
+                .and_then(|version| parsed(version, "CUDA_VERSION".to_owned(), "image")),
+        }
+    }
+}
+
+/// The CUDA version that the driver offers.
+pub struct DriverCuda {
+    /// Its major version.
+    pub major: u64,
+    /// Its minor version. None: only the branch of the driver is known, which decides the major one.
+    pub minor: Option<u64>,
+    /// The call or file that says so.
+    pub source: String,
+    /// What it says.
+    pub says: String,
+}
+
+impl View<'_> {
+    /// The newest CUDA that the driver offers: what its library answers, else what follows from the version of the kernel
+    /// module. Unknown also where there is no driver: nothing is offered then, but that is another fault.
+    pub fn driver_cuda(&self) -> Seen<DriverCuda> {
+        let told = self.facts.cuda.as_ref().and_then(|cuda| {
+            let number = cuda.driver_version.0.as_ref();
+            number.map(|number| u64::from(*number))
+        });
+        if let Seen::Got(number) = told
+            && number >= 1000
+        {
+            let (major, minor) = (number / 1000, number % 1000 / 10);
+            return Seen::Got(DriverCuda {
+                major,
+                minor: Some(minor),
+                source: "cuDriverGetVersion()".to_owned(),
+                says: format!("{number}: CUDA {major}.{minor}"),
+            });
+        }
+        // A compatibility library offers more than the module alone would.
+        let winner = self.winner("libcuda.so.1");
+        if winner.got().is_some_and(|library| library.is_compat()) {
+            return Seen::default();
+        }
+        let Seen::Got((version, source)) = self.nvidia_loaded_version() else {
+            return Seen::default();
+        };
+        let Some(driver) = Version::parse(version) else {
+            return Seen::default();
+        };
+        let majors = self.tables.rows(&kinds::MAJOR);
+        let offered = majors.iter().rev().find(|row| {
+            row.version("floor")
+                .is_some_and(|floor| floor.may_accuse() && driver >= floor.value)
+        });
+        match offered.and_then(|row| row.version("major")?.value.major()) {
+            // A driver that is newer than every row may offer more than the newest row.
+            Some(major)
+                if Some(major)
+                    < majors
+                        .last()
+                        .and_then(|row| row.version("major")?.value.major()) =>
+            {
+                Seen::Got(DriverCuda {
+                    major,
+                    minor: None,
+                    source: source.to_owned(),
+                    says: format!("version {version}: CUDA {major}"),
+                })
+            }
+            _ => Seen::default(),
+        }
+    }
+
+    /// The folder of the toolkit that builds take: what `CUDA_HOME` or `CUDA_PATH` names, else that of the first `nvcc` on
+    /// `PATH`, else the only one; with what leads there. `Absent`: there is no toolkit.
+    pub fn chosen_toolkit(&self) -> Seen<(&str, &'static str)> {
+        let Some(software) = self.facts.software.got() else {
+            return Seen::default();
+        };
+        if let Seen::Got(folder) = &software.cuda_home {
+            return Seen::Got((folder, "CUDA_HOME"));
+        }
+        if let Seen::Got(folder) = &software.nvcc {
+            return Seen::Got((folder, "PATH"));
+        }
+        software.cuda_toolkits.as_ref().and_then(|toolkits| {
+            let mut folders = toolkits.keys();
+            match (folders.next(), folders.next()) {
+                (Some(only), None) => Seen::Got((only.as_str(), "/usr/local")),
+                (None, _) => Seen::Absent,
+                _ => Seen::default(),
+            }
+        })
+    }
+
+    /// Somebody builds extensions here: only they set this.
+    pub fn builds_extensions(&self) -> bool {
+        self.variable("TORCH_CUDA_ARCH_LIST").got().is_some()
+    }
+
+    /// The table's row of a toolkit, by the first two numbers of its version.
+    pub fn toolkit_row(&self, version: &str) -> Option<crate::tables::Row> {
+        let version = Version::parse(version)?;
+        let mut numbers = version.numbers();
+        let name = format!("{}.{}", numbers.next()?, numbers.next()?);
+        self.tables.row(&kinds::TOOLKIT, &name)
+    }
+
+    /// This environment is the one whose programs the user's shell starts.
+    pub fn is_first_python(&self, key: &str) -> bool {
+        let python = self.facts.python.got();
+        let first = python.and_then(|python| python.first.got());
+        first.is_some_and(|first| first == key)
+    }
+}
+
+impl<'a> View<'a> {
+    pub(super) fn find_environments(&self) -> Vec<Environment<'a>> {
+        let mut found = Vec::new();
+        let software = self.facts.software.got();
+        let toolkits = software.and_then(|software| software.cuda_toolkits.got());
+        for (folder, version) in toolkits.into_iter().flatten() {
+            found.push(Environment {
+                key: folder.clone(),
+                stack: Some(Stack::Cuda),
+                kind: Kind::Toolkit(version),
+            });
+        }
+        let python = self.facts.python.got();
+        let environments = python.map(|python| &python.environments);
+        for (folder, python) in environments.into_iter().flatten() {
+            let built_for = |stack: Stack| match (&python.torch, stack) {
+                (Seen::Got(torch), Stack::Cuda) => torch.cuda.got().is_some(),
+                (Seen::Got(torch), Stack::Rocm) => torch.hip.got().is_some(),
+                (_, Stack::Cuda) => python.jax_plugins.got().is_some(),
+                _ => false,
+            };
+            let is_empty = python.torch.is_absent() && python.jax_plugins.is_absent();
+            let is_unseen = matches!(python.interpreter, Seen::Unasked(_))
+                && matches!(python.torch, Seen::Unasked(_));
+            if is_empty || is_unseen {
+                continue;
+            }
+            found.push(Environment {
+                key: folder.clone(),
+                stack: Stack::ALL.into_iter().find(|stack| built_for(*stack)),
+                kind: Kind::Python(python),
+            });
+        }
+        let is_container = matches!(self.place, Seen::Got(Place::Container(_)));
+        if is_container && !self.variable("CUDA_VERSION").is_absent() {
+            found.push(Environment {
+                key: "image".to_owned(),
+                stack: Some(Stack::Cuda),
+                kind: Kind::Image,
+            });
+        }
+        found
+    }
+}
