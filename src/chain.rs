@@ -219,14 +219,53 @@ fn stack_of(view: &View, key: &str) -> Option<Stack> {
 fn fold(answers: &mut [Answer], rows: &[&IndexRow], view: &View) {
     let count = answers.len();
     let everywhere = found_everywhere(answers, view);
+    // A crowd of GPUs has a hundred thousand answers, so nobody looks at all findings for each of them: what is about one
+    // GPU or environment explains nothing of another one.
+    let mut found: BTreeMap<&Subject, Vec<usize>> = BTreeMap::new();
+    for (index, answer) in answers.iter().enumerate() {
+        if answer.is_found() {
+            found.entry(&answer.subject).or_default().push(index);
+        }
+    }
+    let about_all: Vec<usize> = found
+        .iter()
+        .filter(|(subject, _)| matches!(subject, Subject::Machine | Subject::Stack(_)))
+        .flat_map(|(_, indices)| indices.iter().copied())
+        .collect();
+    let everyones: Vec<usize> = (0..count)
+        .filter(|index| {
+            let answer = &answers[*index];
+            let of_gpu = matches!(answer.subject, Subject::Gpu(_)) && answer.is_found();
+            of_gpu
+                && everywhere
+                    .checks
+                    .iter()
+                    .any(|(check, _)| *check == answer.check)
+        })
+        .collect();
     // Who folds each answer by itself.
     let above: Vec<Vec<usize>> = (0..count)
         .map(|lower| {
-            (0..count)
+            let answer = &answers[lower];
+            if matches!(answer.verdict, Verdict::Fine(_) | Verdict::NotHere) {
+                return Vec::new();
+            }
+            let (own, of_gpus): (&[usize], &[usize]) = match &answer.subject {
+                Subject::Machine => (&[], &[]),
+                Subject::Stack(_) => (&[], &everyones),
+                Subject::Gpu(_) => (found.get(&answer.subject).map_or(&[], Vec::as_slice), &[]),
+                Subject::Environment(_) => (
+                    found.get(&answer.subject).map_or(&[], Vec::as_slice),
+                    &everyones,
+                ),
+            };
+            about_all
+                .iter()
+                .chain(own)
+                .chain(of_gpus)
+                .copied()
                 .filter(|upper| {
-                    *upper != lower
-                        && answers[*upper].is_found()
-                        && explains(answers, *upper, lower, rows, &everywhere)
+                    *upper != lower && explains(answers, *upper, lower, rows, &everywhere)
                 })
                 .collect()
         })

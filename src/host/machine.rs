@@ -644,6 +644,10 @@ impl Parser {
             if !ends {
                 return Err(error(raw.number, "a log line ends in a lone backslash"));
             }
+            if raw.is_plain {
+                lines.push(raw.text.into());
+                continue;
+            }
             let mut line = String::with_capacity(raw.text.len());
             decode_content(raw, &mut line)?;
             lines.push(line.into());
@@ -658,6 +662,24 @@ impl Parser {
     fn content(&mut self) -> Result<Text, ParseError> {
         let mut text = String::new();
         let mut ended = true;
+        let before = self.rest;
+        if let Some((raw, ends)) = self.content_line()? {
+            // Most files are one line, which stands here as it is meant, its end included.
+            let whole = before
+                .get(2..raw.text.len() + 3)
+                .filter(|whole| ends && raw.is_plain && whole.ends_with('\n'));
+            if let Some(whole) = whole
+                && self.rest.as_bytes().first() != Some(&b'|')
+            {
+                return Ok(whole.into());
+            }
+            text.reserve(raw.text.len() + 1);
+            decode_content(raw, &mut text)?;
+            if ends {
+                text.push('\n');
+            }
+            ended = ends;
+        }
         while let Some((raw, ends)) = self.content_line()? {
             if !ended {
                 return Err(error(
