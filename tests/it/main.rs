@@ -20,6 +20,8 @@ mod kernel_log;
 #[cfg(target_os = "linux")]
 mod libraries;
 mod machines;
+#[cfg(target_os = "linux")]
+mod oracles;
 mod program;
 #[cfg(target_os = "linux")]
 mod real;

@@ -13,9 +13,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Branch of the driver, and the version of CUDA that it tells.
-const BRANCHES: [(&str, u32); 2] = [("535", 12_020), ("550", 12_040)];
+pub const BRANCHES: [(&str, u32); 2] = [("535", 12_020), ("550", 12_040)];
 /// Where Debian's packages have the libraries.
-const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu/nvidia/current";
+pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu/nvidia/current";
 
 /// Tells that a test cannot run here; with `GPUCHECK_REAL_PARTS` that is a failure.
 pub fn skipped(why: &str) {
