@@ -63,7 +63,15 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         finding.evidence.extend(seen.into_iter().cloned());
         finding
     };
-    if let (Some((_, size)), Some((_, pages))) = (&size, pages) {
+    let differ = |mebibytes: &str, pages: &str| -> Option<bool> {
+        let pages = pages.parse::<u64>().ok()?.saturating_mul(PAGE);
+        let bytes = mebibytes.parse::<u64>().ok()?.saturating_mul(1 << 20);
+        // Guides round.
+        Some(bytes.abs_diff(pages) > pages / 64)
+    };
+    if let (Some((mebibytes, size)), Some((number, pages))) = (&size, pages)
+        && differ(mebibytes, number) != Some(false)
+    {
         return finding(
             "both amdgpu.gttsize and a limit of pages are set: the smaller one counts",
             "gttsize-and-pages-limit",

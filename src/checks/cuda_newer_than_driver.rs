@@ -40,7 +40,10 @@ fn run(environment: &Environment, view: &View, tables: &Tables) -> Verdict {
                 environment.key,
                 cuda.map(|_| ()).why()
             ),
-            "`nvcc --version` of that toolkit",
+            match environment.kind {
+                Kind::Python(_) => "`python3 -c \"import torch; print(torch.version.cuda)\"`",
+                _ => "`nvcc --version` of that toolkit",
+            },
         );
     };
     let Some(major) = wanted.version.major() else {
@@ -92,6 +95,10 @@ fn run(environment: &Environment, view: &View, tables: &Tables) -> Verdict {
         Kind::Image => Some("the image"),
     };
     match (in_use, environment.kind) {
+        // The toolkit's compatibility library may serve such GPUs, where a job puts it first.
+        (Some(_), Kind::Toolkit(_)) if view.gpus_of(Stack::Cuda).any(|gpu| gpu.data_centre) => {
+            finding = finding.severity(Severity::Warning).likely();
+        }
         (Some(_), _) => {}
         // Toolkits side by side are there to be chosen from.
         (None, Kind::Toolkit(_)) => finding = finding.severity(Severity::Note),

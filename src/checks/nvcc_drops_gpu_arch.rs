@@ -50,8 +50,19 @@ fn run(gpu: &Gpu, view: &View, _tables: &Tables) -> Verdict {
         );
     };
     let drops = |version: &Seen<String>| Some(capability < oldest_of(version, view)?);
+    let builds = view
+        .facts
+        .software
+        .got()
+        .map(|software| &software.cuda_builds);
+    let has_none = |folder: &String| {
+        let build = builds.and_then(|builds| builds.get(folder));
+        build.is_some_and(|build| build.compiler.is_absent())
+    };
+    // A runtime alone makes nothing.
     let dropped: Vec<(&String, Option<bool>)> = toolkits
         .iter()
+        .filter(|(folder, _)| !has_none(folder))
         .map(|(folder, version)| (folder, drops(version)))
         .collect();
     let chosen = view.chosen_toolkit();

@@ -89,12 +89,14 @@ fn run(environment: &Environment, view: &View, _tables: &Tables) -> Verdict {
     } else {
         finding = finding
             .why("PyTorch runs; extensions that have to be compiled, like flash-attn, are refused");
-        if !is_in_use {
-            finding = finding.severity(Severity::Note);
-        } else if view.builds_extensions() {
+        // A toolkit that nobody chose shows no wish to build.
+        let is_chosen = ["CUDA_HOME", "PATH"].contains(&via);
+        if is_in_use && view.builds_extensions() {
             finding = finding
                 .severity(Severity::Error)
                 .saw("TORCH_CUDA_ARCH_LIST", "set: extensions are built here");
+        } else if !is_in_use || !is_chosen {
+            finding = finding.severity(Severity::Note);
         }
     }
     finding

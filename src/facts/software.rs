@@ -29,6 +29,8 @@ pub struct Software {
     /// Where the folder that `CUDA_HOME`, or else `CUDA_PATH`, names is in the end. `Absent`: neither is set, or the folder is
     /// not there.
     pub cuda_home: Seen<String>,
+    /// Where the link `/usr/local/cuda` ends, which builds take where nothing else names a toolkit.
+    pub cuda_link: Seen<String>,
     /// What building with these toolkits is bound to, by their folders; only where there is one.
     pub cuda_builds: BTreeMap<String, CudaBuild>,
     /// What compiles the host's part of CUDA programs where nothing else is named, and the C library's headers; only asked
@@ -46,6 +48,8 @@ pub struct Software {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CudaBuild {
+    /// Its compiler. `Absent`: this is a runtime alone, which nothing is built with.
+    pub compiler: Seen<String>,
     /// The header with the limits (`/usr/local/cuda-12.4/include/crt/host_config.h`).
     pub limits: Option<String>,
     /// The newest major version of GCC that it lets pass. `Absent`: it names none.

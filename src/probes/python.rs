@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 const LIMIT: usize = 64;
 /// Variables that name an environment.
 const VARIABLES: &[&str] = &["VIRTUAL_ENV", "CONDA_PREFIX"];
+/// What is read of PyTorch's version file.
+const WANTED: &[&str] = &["__version__", "cuda", "hip"];
 /// The system's environment.
 const SYSTEM: &str = "/usr";
 
@@ -68,7 +70,10 @@ fn first(host: &Host) -> Seen<String> {
             match host.stat(&format!("{folder}/python3")) {
                 Seen::Absent => {}
                 Seen::Got(_) => {
-                    return match folder.strip_suffix("/bin") {
+                    let prefix = folder
+                        .strip_suffix("/bin")
+                        .or_else(|| folder.strip_suffix("/sbin"));
+                    return match prefix {
                         Some("") => Seen::Got(SYSTEM.to_owned()),
                         Some(prefix) => Seen::Got(prefix.to_owned()),
                         // A starter of pyenv and the like: which interpreter it takes is decided elsewhere.
@@ -98,18 +103,20 @@ fn interpreter(host: &Host, prefix: &str) -> Seen<String> {
 /// Where an environment has its packages. Debian's own do not stand below a version.
 fn packages(prefix: &str, interpreter: Option<&str>) -> Vec<String> {
     let mut folders = Vec::new();
+    let numbered = interpreter.filter(|name| name.starts_with("python3."));
+    // In the order in which the interpreter looks.
+    if let Some(name) = numbered {
+        if prefix == SYSTEM {
+            for local in ["lib64", "lib"] {
+                folders.push(format!("/usr/local/{local}/{name}/site-packages"));
+            }
+            folders.push(format!("/usr/local/lib/{name}/dist-packages"));
+            folders.push(format!("/usr/lib64/{name}/site-packages"));
+        }
+        folders.push(format!("{prefix}/lib/{name}/site-packages"));
+    }
     if prefix == SYSTEM {
         folders.push("/usr/lib/python3/dist-packages".to_owned());
-    }
-    let numbered = interpreter.filter(|name| name.starts_with("python3."));
-    if let Some(name) = numbered {
-        folders.push(format!("{prefix}/lib/{name}/site-packages"));
-        if prefix == SYSTEM {
-            folders.push(format!("/usr/lib64/{name}/site-packages"));
-            folders.push(format!("/usr/local/lib/{name}/dist-packages"));
-            folders.push(format!("/usr/local/lib/{name}/site-packages"));
-            folders.push(format!("/usr/local/lib64/{name}/site-packages"));
-        }
     }
     folders
 }
@@ -150,7 +157,7 @@ fn environment(host: &Host, interpreter: Seen<String>, folders: &[String]) -> Py
     let none = || unknown.clone().unwrap_or(Seen::Absent);
     PythonEnvironment {
         interpreter,
-        torch: match torch.into_iter().next() {
+        torch: match torch.into_iter().find(|torch| !torch.is_absent()) {
             Some(torch) => torch,
             None => none().and_then(|()| Seen::Absent),
         },
@@ -170,17 +177,18 @@ fn is_jax_plugin(name: &str) -> bool {
 /// A folder without a version file holds something else of that name, or what was left when it was removed.
 fn torch_in(host: &Host, folder: &str) -> Seen<Torch> {
     let path = format!("{folder}/torch/version.py");
-    host.text(&path).map(|text| Torch {
-        version: value(&text, "__version__"),
-        cuda: value(&text, "cuda"),
-        hip: value(&text, "hip"),
+    let is_wanted = |line: &str| WANTED.iter().any(|name| line.starts_with(name));
+    host.lines(&path, &is_wanted).map(|lines| Torch {
+        version: value(&lines.lines, "__version__"),
+        cuda: value(&lines.lines, "cuda"),
+        hip: value(&lines.lines, "hip"),
         path,
     })
 }
 
 /// `cuda: Optional[str] = '12.8'`; `Absent`: it is `None`.
-fn value(text: &str, name: &str) -> Seen<String> {
-    let value = text.lines().find_map(|line| {
+fn value(lines: &[String], name: &str) -> Seen<String> {
+    let value = lines.iter().find_map(|line| {
         let rest = line.strip_prefix(name)?;
         let (kind, value) = rest.split_once('=')?;
         (kind.trim().is_empty() || kind.starts_with(':')).then(|| value.trim())
@@ -213,6 +221,10 @@ mod tests {
 
     #[test]
     fn the_version_file_of_torch() {
+        let value = |text: &str, name: &str| {
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            super::value(&lines, name)
+        };
         assert_eq!(
             value(VERSION, "__version__"),
             Seen::Got("2.7.1+cu128".to_owned())
@@ -249,6 +261,30 @@ mod tests {
             Seen::Got(vec!["jax_cuda12_plugin-0.5.3.dist-info".to_owned()])
         );
         assert!(!asked.borrow().iter().any(|one| one.contains("numpy")));
+    }
+
+    #[test]
+    fn the_first_torch_that_is_one_counts() {
+        let mut tree = Tree::proved();
+        tree.file("/usr/bin/python3.12", "x");
+        tree.link("/usr/bin/python3", "python3.12");
+        tree.file("/usr/local/lib/python3.12/dist-packages/torch/lib/left", "");
+        let of_system = "/usr/lib/python3/dist-packages/torch/version.py";
+        tree.file(of_system, VERSION);
+        let (host, _) = tree.clone().host(Options::default());
+        let seen = python(&host).into_got().expect("an answer");
+        assert_eq!(
+            seen.environments["/usr"].torch.got().expect("torch").path,
+            of_system
+        );
+        let of_pip = "/usr/local/lib/python3.12/dist-packages/torch/version.py";
+        tree.file(of_pip, VERSION);
+        let (host, _) = tree.host(Options::default());
+        let seen = python(&host).into_got().expect("an answer");
+        assert_eq!(
+            seen.environments["/usr"].torch.got().expect("torch").path,
+            of_pip
+        );
     }
 
     #[test]

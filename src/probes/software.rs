@@ -198,6 +198,7 @@ pub fn software(host: &Host) -> Seen<Software> {
         nvcc,
         cuda_toolkits,
         cuda_home: toolkits::cuda_home(host),
+        cuda_link: target(host, "/usr/local/cuda"),
         cuda_builds,
         host_compiler,
         rocm,

@@ -57,7 +57,7 @@ impl Environment<'_> {
                 .as_ref()
                 .and_then(|version| parsed(version, self.key.clone(), "toolkit")),
             Kind::Python(python) => match &python.torch {
-                Seen::Got(torch) => torch
+                Seen::Got(torch) if !torch.cuda.is_absent() => torch
                     .cuda
                     .as_ref()
                     .and_then(|version| parsed(version, torch.path.clone(), "torch")),
@@ -153,7 +153,8 @@ impl View<'_> {
     }
 
     /// The folder of the toolkit that builds take: what `CUDA_HOME` or `CUDA_PATH` names, else that of the first `nvcc` on
-    /// `PATH`, else the only one; with what leads there. `Absent`: there is no toolkit.
+    /// `PATH`, else what `/usr/local/cuda` leads to, else the only one with a compiler; with what leads there. `Absent`: there
+    /// is no toolkit that could build.
     pub fn chosen_toolkit(&self) -> Seen<(&str, &'static str)> {
         let Some(software) = self.facts.software.got() else {
             return Seen::default();
@@ -164,14 +165,29 @@ impl View<'_> {
         if let Seen::Got(folder) = &software.nvcc {
             return Seen::Got((folder, "PATH"));
         }
-        software.cuda_toolkits.as_ref().and_then(|toolkits| {
-            let mut folders = toolkits.keys();
-            match (folders.next(), folders.next()) {
-                (Some(only), None) => Seen::Got((only.as_str(), "/usr/local")),
-                (None, _) => Seen::Absent,
-                _ => Seen::default(),
+        let Seen::Got(toolkits) = &software.cuda_toolkits else {
+            return software.cuda_toolkits.as_ref().and_then(|_| Seen::Absent);
+        };
+        let compiler = |folder: &String| match software.cuda_builds.get(folder) {
+            Some(build) => build.compiler.as_ref().map(|_| ()),
+            None => Seen::default(),
+        };
+        if let Seen::Got(link) = &software.cuda_link
+            && toolkits.contains_key(link)
+            && compiler(link).got().is_some()
+        {
+            return Seen::Got((link, "/usr/local/cuda"));
+        }
+        let mut able = toolkits
+            .keys()
+            .filter(|folder| !compiler(folder).is_absent());
+        match (able.next(), able.next()) {
+            (Some(only), None) if compiler(only).got().is_some() => {
+                Seen::Got((only.as_str(), "/usr/local"))
             }
-        })
+            (None, _) => Seen::Absent,
+            _ => Seen::default(),
+        }
     }
 
     /// Somebody builds extensions here: only they set this.
@@ -191,7 +207,8 @@ impl View<'_> {
     pub fn is_first_python(&self, key: &str) -> bool {
         let python = self.facts.python.got();
         let first = python.and_then(|python| python.first.got());
-        first.is_some_and(|first| first == key)
+        // What the user installed for himself belongs to the system's interpreter.
+        first.is_some_and(|first| first == key || (first == "/usr" && key.ends_with("/.local")))
     }
 }
 
@@ -211,9 +228,11 @@ impl<'a> View<'a> {
         let environments = python.map(|python| &python.environments);
         for (folder, python) in environments.into_iter().flatten() {
             let built_for = |stack: Stack| match (&python.torch, stack) {
-                (Seen::Got(torch), Stack::Cuda) => torch.cuda.got().is_some(),
+                (torch, Stack::Cuda) => {
+                    python.jax_plugins.got().is_some()
+                        || torch.got().is_some_and(|torch| torch.cuda.got().is_some())
+                }
                 (Seen::Got(torch), Stack::Rocm) => torch.hip.got().is_some(),
-                (_, Stack::Cuda) => python.jax_plugins.got().is_some(),
                 _ => false,
             };
             let is_empty = python.torch.is_absent() && python.jax_plugins.is_absent();

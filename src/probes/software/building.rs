@@ -30,6 +30,7 @@ pub(super) fn of_toolkit(host: &Host, toolkit: &str) -> CudaBuild {
     let header = |name: &str| Some(format!("{}/crt/{name}", headers.got()?));
     let limits = header("host_config.h");
     CudaBuild {
+        compiler: program_file(host, &compiler),
         newest_gcc: match &limits {
             Some(path) => host
                 .lines(path, &|line| line.contains("__GNUC__ >"))

@@ -138,7 +138,10 @@ pub(super) fn cuda(host: &Host, names: &Names) -> (Installations<Seen<String>>, 
 pub(super) fn cuda_home(host: &Host) -> Seen<String> {
     let named = CUDA_VARIABLES.iter().map(|name| host.env(name));
     Seen::first_of(named).and_then(|folder| match plain_folder(&folder) {
-        Some(folder) => host.real(&folder),
+        // That of Debian's compiler is `/usr`.
+        Some(folder) => host
+            .real(&folder)
+            .map(|folder| toolkit_of(host, &format!("{folder}/bin/nvcc"))),
         None => Seen::default(),
     })
 }
