@@ -16,6 +16,7 @@ Examples:
   gpucheck --fail-on warning -q              for health checks: the exit status and what is wrong
   gpucheck --only 'nvidia-*' --skip nouveau-bound
   sudo gpucheck --user ollama                may the service's user use the GPUs?
+  gpucheck advise                            what to install, and what the GPU is good for
   gpucheck explain nouveau-bound             what a check finds, and why it matters
   gpucheck tables cuda 12.8                  what it needs, and what supports it
   gpucheck capture --output machine.txt      write down what was seen ...
@@ -25,6 +26,17 @@ Exit status:
   0  nothing at or above --fail-on, and every --require is met; having no GPU is no error
   1  something is, or a --require is not met
   2  gpucheck itself could not do its work";
+
+const ADVISE_EXAMPLES: &str = "\
+Examples:
+  gpucheck advise                            what to install, and what the GPU is good for
+  gpucheck advise --for cuda                 NVIDIA's driver and toolkits alone
+  gpucheck advise --for pytorch              with the wheel that fits driver and GPU
+  gpucheck advise --replay machine.txt       the same for a machine that was captured
+
+Exit status:
+  0  advice was given; having no GPU is no error
+  2  gpucheck could not look";
 
 const TABLES_EXAMPLES: &str = "\
 Examples:
@@ -67,6 +79,12 @@ pub enum Command {
     Explain(ExplainArgs),
     /// List all checks
     List(ListArgs),
+    /// Say what to install for a GPU without a driver, and what a GPU is good for
+    ///
+    /// Looks as the report does and installs nothing: a numbered plan for this distribution and release, what the next
+    /// restart changes or breaks, what can ever run the card, and the figures that buyers ask for.
+    #[command(after_help = ADVISE_EXAMPLES)]
+    Advise(AdviseArgs),
     /// Say what fits with what: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code
     ///
     /// Offline, from the built-in tables, with where and when each statement was read. Without words it lists the tables.
@@ -207,6 +225,37 @@ pub struct ListArgs {
     /// Form of the list
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub format: ListFormat,
+}
+
+/// Arguments of `advise`.
+#[derive(Debug, Args)]
+pub struct AdviseArgs {
+    /// Narrow the advice to this
+    #[arg(long = "for", value_name = "WHAT", value_enum)]
+    pub purpose: Option<AdviseFor>,
+    /// Form of the advice
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: ListFormat,
+    /// Advise on a machine that `gpucheck capture` wrote down; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "root")]
+    pub replay: Option<PathBuf>,
+    /// How to look.
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// What advice is narrowed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AdviseFor {
+    /// NVIDIA's driver and toolkits
+    Cuda,
+    /// AMD's driver and ROCm
+    Rocm,
+    /// PyTorch, with what it needs below it
+    Pytorch,
 }
 
 /// Arguments of `tables`.

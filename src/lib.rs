@@ -10,6 +10,7 @@
     )
 )]
 
+pub mod advise;
 pub mod chain;
 pub mod check;
 pub mod checks;

@@ -16,6 +16,9 @@ _gpucheck() {
             ",$1")
                 cmd="gpucheck"
                 ;;
+            gpucheck,advise)
+                cmd="gpucheck__subcmd__advise"
+                ;;
             gpucheck,capture)
                 cmd="gpucheck__subcmd__capture"
                 ;;
@@ -38,7 +41,7 @@ _gpucheck() {
 
     case "${cmd}" in
         gpucheck)
-            opts="-o -v -q -h -V --format --output --fail-on --require --only --skip --replay --root --timeout --quick --wake --user --keep-private --data --facts --verbose --quiet --color --help --version explain list tables capture generate"
+            opts="-o -v -q -h -V --format --output --fail-on --require --only --skip --replay --root --timeout --quick --wake --user --keep-private --data --facts --verbose --quiet --color --help --version explain list advise tables capture generate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -70,6 +73,52 @@ _gpucheck() {
                     ;;
                 --skip)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --replay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --data)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gpucheck__subcmd__advise)
+            opts="-h --for --format --replay --root --timeout --quick --wake --user --keep-private --data --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --for)
+                    COMPREPLY=($(compgen -W "cuda rocm pytorch" -- "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "terminal json" -- "${cur}"))
                     return 0
                     ;;
                 --replay)

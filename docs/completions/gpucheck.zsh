@@ -71,6 +71,26 @@ json\:"For programs"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
+(advise)
+_arguments "${_arguments_options[@]}" : \
+'--for=[Narrow the advice to this]:WHAT:((cuda\:"NVIDIA'\''s driver and toolkits"
+rocm\:"AMD'\''s driver and ROCm"
+pytorch\:"PyTorch, with what it needs below it"))' \
+'--format=[Form of the advice]:FORMAT:((terminal\:"For people"
+json\:"For programs"))' \
+'(--root)--replay=[Advise on a machine that \`gpucheck capture\` wrote down; \`-\` is standard input]:FILE:_files' \
+'--root=[Look at the system below DIR (a mounted disk, a container'\''s root) instead of the running one]:DIR:_files' \
+'--timeout=[Give a source this many seconds to answer \[default\: 5, and 30 for a driver'\''s library\]]:SECONDS:_default' \
+'--user=[Judge access for this user instead of the caller]:NAME:_default' \
+'--data=[Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name]:DIR:_files' \
+'--color=[When to write colours]:WHEN:(auto always never)' \
+'--quick[Leave out what takes long\: packed kernel modules, and the drivers'\'' libraries (NVML, CUDA, ROCm SMI)]' \
+'--wake[Ask GPUs that sleep, too, which wakes them]' \
+'--keep-private[Do not replace private values (names, serial numbers, UUIDs, addresses, tokens)]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
 (tables)
 _arguments "${_arguments_options[@]}" : \
 '--format=[Form of the answer]:FORMAT:((terminal\:"For people"
@@ -115,11 +135,17 @@ _gpucheck_commands() {
     local commands; commands=(
 'explain:Explain a check\: what it finds, why that matters, how it comes about' \
 'list:List all checks' \
+'advise:Say what to install for a GPU without a driver, and what a GPU is good for' \
 'tables:Say what fits with what\: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code' \
 'capture:Write down what was seen, for \`gpucheck --replay\`' \
 'generate:Write the documentation that comes from the program\: checks, manual pages, completions' \
     )
     _describe -t commands 'gpucheck commands' commands "$@"
+}
+(( $+functions[_gpucheck__subcmd__advise_commands] )) ||
+_gpucheck__subcmd__advise_commands() {
+    local commands; commands=()
+    _describe -t commands 'gpucheck advise commands' commands "$@"
 }
 (( $+functions[_gpucheck__subcmd__capture_commands] )) ||
 _gpucheck__subcmd__capture_commands() {

@@ -7,7 +7,9 @@ use crate::fix::FixCall;
 use crate::tables::{Tables, kinds};
 use crate::version::Version;
 use crate::view::log::Kind;
-use crate::view::{AmdgpuGround, Gpu, Loaded, RELEASE_FILE, Stack, Vendor, View, Wanted};
+use crate::view::{
+    AmdgpuGround, Gpu, Loaded, RELEASE_FILE, Stack, Vendor, View, Wanted, carries_drivers_back,
+};
 
 crate::check! {
     /// The running kernel is older than a GPU and its driver does not know it.
@@ -113,13 +115,6 @@ fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
         .likely()
         .fix(view.driver_fix(FixCall::new("newer-kernel")))
         .into()
-}
-
-/// Kernels of RHEL and SLES, of hardware enablement by vendors, and of clouds: drivers in them are newer.
-fn carries_drivers_back(release: &str) -> bool {
-    [".el", "-oem", "-default", "-azure", "-gcp", "-aws"]
-        .iter()
-        .any(|mark| release.contains(mark))
 }
 
 /// amdgpu holds the GPU, and the part of it for computing does not know the chip.

@@ -148,6 +148,7 @@ mod tests {
                 "completions/gpucheck.fish",
                 "completions/gpucheck.powershell",
                 "completions/gpucheck.zsh",
+                "man/gpucheck-advise.1",
                 "man/gpucheck-capture.1",
                 "man/gpucheck-explain.1",
                 "man/gpucheck-generate.1",

@@ -1,5 +1,6 @@
 //! The commands; each reads like a paragraph. Data goes to standard output, everything else to standard error.
 
+mod advise;
 mod capture;
 mod check;
 mod explain;
@@ -34,6 +35,7 @@ pub fn run(cli: &Cli) -> u8 {
         None => check::run(&cli.check, cli.color),
         Some(Command::Explain(args)) => explain::run(args, cli.color),
         Some(Command::List(args)) => list::run(args, cli.color),
+        Some(Command::Advise(args)) => advise::run(args, cli.color),
         Some(Command::Tables(args)) => tables::run(args, cli.color),
         Some(Command::Capture(args)) => capture::run(args),
         Some(Command::Generate(args)) => generate::run(args),

@@ -36,6 +36,13 @@ pub struct MissingFirmware<'v> {
     pub says: &'v Event<'v>,
 }
 
+/// Kernels of RHEL and SLES, of hardware enablement by vendors, and of clouds: drivers in them are newer.
+pub fn carries_drivers_back(release: &str) -> bool {
+    [".el", "-oem", "-default", "-azure", "-gcp", "-aws"]
+        .iter()
+        .any(|mark| release.contains(mark))
+}
+
 impl View<'_> {
     /// Whether amdgpu should drive a GPU, and does.
     pub fn amdgpu_ground<'g>(&self, gpu: &'g Gpu) -> AmdgpuGround<'g> {

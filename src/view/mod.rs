@@ -18,7 +18,7 @@ pub mod visible;
 mod wanted;
 
 pub use crate::terms::{Stack, Vendor};
-pub use amdgpu::{AmdgpuGround, MissingFirmware};
+pub use amdgpu::{AmdgpuGround, MissingFirmware, carries_drivers_back};
 pub use ask::{AtFirstUse, Loaded, NvmlGround, RELEASE_FILE};
 pub use builds::{BuildGround, DkmsTree, build_fix};
 pub use drivers::{

@@ -85,6 +85,15 @@ pub fn resolve(text: &str, deep: usize) -> Result<Entries, String> {
     }
 }
 
+/// Every machine with its name and what it rests on.
+pub fn every() -> Vec<(String, Entries)> {
+    let load = |case: Case| {
+        let text = fs::read_to_string(case.folder.join("machine.txt")).ok()?;
+        Some((case.name, resolve(&text, 0).ok()?))
+    };
+    cases().into_iter().filter_map(load).collect()
+}
+
 impl Case {
     fn load(&self) -> Result<Machine, String> {
         let read = |file: &str| {
@@ -106,7 +115,7 @@ impl Case {
 }
 
 /// Writes a machine to a file that goes away with the value.
-fn write(machine: &Entries) -> Result<Temporary, String> {
+pub fn write(machine: &Entries) -> Result<Temporary, String> {
     let file = Temporary(program::temporary("machine.txt"));
     fs::write(&file.0, machine.to_string()).map_err(|error| error.to_string())?;
     Ok(file)

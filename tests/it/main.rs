@@ -5,6 +5,7 @@
     reason = "tests make files, start programs and print what they skipped"
 )]
 
+mod advise;
 #[cfg(unix)]
 mod cli;
 mod common;
