@@ -1130,6 +1130,101 @@ mod tests {
         }
     }
 
+    /// Where sources disagree or a figure is easily taken for another one.
+    #[test]
+    fn figures_that_are_easily_wrong() {
+        let tables = Tables::embedded();
+        let figure = |vendor, device, key: &str| {
+            let row = tables.figures(vendor, device, None, None).expect("a row");
+            row.text(key).map(|known| known.value)
+        };
+        for (what, vendor, device, key, expected) in [
+            ("MI300X, bandwidth", 0x1002, 0x74a1, "bandwidth_gbs", "5300"),
+            ("MI325X, memory", 0x1002, 0x74a5, "memory_gb", "256"),
+            ("MI300A, memory", 0x1002, 0x74a0, "memory_gb", "128"),
+            ("L40S, power", 0x10de, 0x26b9, "power_w", "350"),
+            ("A10G, power", 0x10de, 0x2237, "power_w", "300"),
+            ("H20, power", 0x10de, 0x2329, "power_w", "500"),
+            (
+                "B200, memory as its driver says",
+                0x10de,
+                0x2901,
+                "memory_gb",
+                "180",
+            ),
+            ("RTX 4090, supply", 0x10de, 0x2684, "supply_w", "850"),
+        ] {
+            assert_eq!(
+                figure(vendor, device, key).as_deref(),
+                Some(expected),
+                "{what}"
+            );
+        }
+        // Laptops: the maker sets the power.
+        assert_eq!(figure(0x10de, 0x2757, "power_w"), None);
+        let capability = |cc: &str| tables.row(&kinds::CAPABILITY, cc).expect("a row");
+        let formats = |cc: &str| capability(cc).list("tensor").expect("formats").value;
+        for (cc, is_fast) in [
+            ("8.0", true),
+            ("9.0", true),
+            ("8.6", false),
+            ("8.9", false),
+            ("12.0", false),
+        ] {
+            assert_eq!(
+                formats(cc).contains(&"fp64".to_owned()),
+                is_fast,
+                "fp64 of {cc}"
+            );
+        }
+        let without = capability("7.5")
+            .list("without_tensor")
+            .expect("chips")
+            .value;
+        assert_eq!(without, ["TU116", "TU117"]);
+    }
+
+    #[test]
+    fn versions_of_rows_that_are_easily_wrong() {
+        let tables = Tables::embedded();
+        let toolkit = |version: &str| tables.row(&kinds::TOOLKIT, version).expect("a row");
+        let driver = |version: &str, key: &str| {
+            let known = toolkit(version).version(key).expect("a driver");
+            known.value.text().to_owned()
+        };
+        // The table of NVIDIA and the name of the installer differ.
+        assert_eq!(driver("12.8", "driver"), "570.26");
+        // Its own minimum lies below the floor of its major version: either will do.
+        let (own, floor) = (
+            toolkit("11.0").version("driver"),
+            toolkit("11.0").version("floor"),
+        );
+        assert!(own.expect("a driver").value < floor.expect("a floor").value);
+        let branch = |branch: &str, key: &str| {
+            let row = tables.row(&kinds::BRANCH, branch).expect("a row");
+            row.text(key).map(|known| known.value)
+        };
+        assert_eq!(branch("580", "end_of_life").as_deref(), Some("2028-06"));
+        assert_eq!(branch("610", "end_of_life").as_deref(), Some("2026-08"));
+        assert_eq!(branch("410", "first").as_deref(), Some("410.48"));
+        assert_eq!(branch("418", "last").as_deref(), Some("418.226.00"));
+        // 7.2, 7.9, 7.14, 10.0: neither text nor decimal numbers.
+        let releases = tables.rows(&kinds::RELEASE);
+        let place = |version: &str| {
+            let is_it = |row: &Row| row.key(&kinds::RELEASE) == version;
+            releases.iter().position(is_it).expect("a release")
+        };
+        let places = ["7.2.0", "7.9.0", "7.14.0", "10.0.0"].map(place);
+        assert!(places.is_sorted(), "{places:?}");
+        // Supported and built for are two statements.
+        let row = &releases[place("7.14.0")];
+        let (targets, built) = (row.list("targets"), row.list("built"));
+        assert_ne!(
+            targets.expect("targets").value,
+            built.expect("targets").value
+        );
+    }
+
     #[test]
     fn overrides_replace_the_file_of_their_name() {
         let tables = Tables::with_overrides(vec![
