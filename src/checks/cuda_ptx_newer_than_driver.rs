@@ -36,7 +36,7 @@ fn run(environment: &Environment, view: &View, _tables: &Tables) -> Verdict {
     {
         return match chosen.is_unknown() {
             true => Verdict::cannot_tell(
-                "which of several toolkits builds take".to_owned(),
+                "which CUDA toolkit a build would take is not known",
                 "`command -v nvcc`",
             ),
             false => Verdict::NotHere,

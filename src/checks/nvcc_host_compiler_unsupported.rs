@@ -37,7 +37,12 @@ fn run(_stack: Stack, view: &View, _tables: &Tables) -> Verdict {
     let (folder, _) = match view.chosen_toolkit() {
         Seen::Got(chosen) => chosen,
         Seen::Absent => return Verdict::NotHere,
-        _ => return Verdict::cannot_tell("which toolkit builds take", "`command -v nvcc`"),
+        _ => {
+            return Verdict::cannot_tell(
+                "which CUDA toolkit a build would take is not known",
+                "`command -v nvcc`",
+            );
+        }
     };
     let Some(build) = software.cuda_builds.get(folder) else {
         return Verdict::cannot_tell("the headers of the toolkit were not read", WOULD_TELL);

@@ -49,7 +49,10 @@ fn run(environment: &Environment, view: &View, _tables: &Tables) -> Verdict {
         // Without a compiler nothing is built.
         Seen::Absent => return Verdict::NotHere,
         _ => {
-            return Verdict::cannot_tell("which toolkit builds take", "`command -v nvcc`");
+            return Verdict::cannot_tell(
+                "which CUDA toolkit a build would take is not known",
+                "`command -v nvcc`",
+            );
         }
     };
     let software = view.facts.software.got();
