@@ -14,6 +14,7 @@ pub mod amdgpu_init_failed;
 pub mod amdgpu_mes_firmware_bad;
 pub mod amdgpu_render_minors_exhausted;
 pub mod cuda_compat_misused;
+pub mod cuda_device_order_differs;
 pub mod cuda_newer_than_driver;
 pub mod cuda_ptx_newer_than_driver;
 pub mod driver_reboot_pending;
@@ -118,6 +119,7 @@ pub const ALL: &[Check] = &[
     amdgpu_mes_firmware_bad::CHECK,
     amdgpu_render_minors_exhausted::CHECK,
     cuda_compat_misused::CHECK,
+    cuda_device_order_differs::CHECK,
     cuda_newer_than_driver::CHECK,
     cuda_ptx_newer_than_driver::CHECK,
     driver_reboot_pending::CHECK,
