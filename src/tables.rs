@@ -1153,6 +1153,35 @@ mod tests {
                 "180",
             ),
             ("RTX 4090, supply", 0x10de, 0x2684, "supply_w", "850"),
+            ("RTX 5090, supply", 0x10de, 0x2b85, "supply_w", "1000"),
+            (
+                "RTX 5090, by others",
+                0x10de,
+                0x2b85,
+                "typical_supply_w",
+                "950",
+            ),
+            ("B200, bandwidth", 0x10de, 0x2901, "bandwidth_gbs", "7700"),
+            ("B300, memory", 0x10de, 0x3182, "memory_gb", "270"),
+            ("GB300, memory", 0x10de, 0x31c2, "memory_gb", "278"),
+            ("V100 SXM2, power", 0x10de, 0x1db1, "power_w", "300"),
+            ("V100 PCIe, power", 0x10de, 0x1db4, "power_w", "250"),
+            (
+                "RTX PRO 6000 Server, bandwidth",
+                0x10de,
+                0x2bb5,
+                "bandwidth_gbs",
+                "1597|1792",
+            ),
+            ("a die of MI250X, memory", 0x1002, 0x7408, "memory_gb", "64"),
+            ("a die of MI250, memory", 0x1002, 0x740c, "memory_gb", "64"),
+            (
+                "a die of MI250, bandwidth",
+                0x1002,
+                0x740c,
+                "bandwidth_gbs",
+                "1638",
+            ),
         ] {
             assert_eq!(
                 figure(vendor, device, key).as_deref(),
@@ -1194,6 +1223,16 @@ mod tests {
         };
         // The table of NVIDIA and the name of the installer differ.
         assert_eq!(driver("12.8", "driver"), "570.26");
+        assert_eq!(driver("9.1", "driver"), "390.46");
+        let update = |version: &str| {
+            let drivers = toolkit(version).list("update_drivers").expect("drivers");
+            drivers.value[1].clone()
+        };
+        assert_eq!(update("11.7"), "515.48.07");
+        assert_eq!(update("12.2"), "535.86.09");
+        // The test in the header, not its message.
+        assert_eq!(driver("12.2", "clang"), "16");
+        assert_eq!(driver("12.3", "clang"), "16");
         // Its own minimum lies below the floor of its major version: either will do.
         let (own, floor) = (
             toolkit("11.0").version("driver"),
@@ -1208,6 +1247,10 @@ mod tests {
         assert_eq!(branch("610", "end_of_life").as_deref(), Some("2026-08"));
         assert_eq!(branch("410", "first").as_deref(), Some("410.48"));
         assert_eq!(branch("418", "last").as_deref(), Some("418.226.00"));
+        assert_eq!(branch("560", "last").as_deref(), Some("560.35.05"));
+        let reset = tables.row(&kinds::XID, "109").expect("a row");
+        let action = reset.text("action").expect("an action").value;
+        assert!(action.starts_with("reset the GPU"), "{action}");
         // 7.2, 7.9, 7.14, 10.0: neither text nor decimal numbers.
         let releases = tables.rows(&kinds::RELEASE);
         let place = |version: &str| {
@@ -1216,13 +1259,60 @@ mod tests {
         };
         let places = ["7.2.0", "7.9.0", "7.14.0", "10.0.0"].map(place);
         assert!(places.is_sorted(), "{places:?}");
+        let jax = releases[place("6.3.0")].list("jax").expect("versions");
+        assert_eq!(jax.value, ["0.4.31"]);
+        let onnx = releases[place("10.0.0")].list("onnxruntime");
+        assert_eq!(onnx.expect("versions").value, ["1.29.0"]);
         // Supported and built for are two statements.
         let row = &releases[place("7.14.0")];
-        let (targets, built) = (row.list("targets"), row.list("built"));
-        assert_ne!(
-            targets.expect("targets").value,
-            built.expect("targets").value
-        );
+        let targets = row.list("targets").expect("targets").value;
+        let built = row.list("built").expect("targets").value;
+        for target in ["gfx900", "gfx906"].map(str::to_owned) {
+            assert!(!targets.contains(&target), "{target}");
+            assert!(built.contains(&target), "{target}");
+        }
+        // Early MI300 stand in lists of libraries; no GPU has these targets.
+        for target in ["gfx940", "gfx941"] {
+            assert!(tables.row(&kinds::TARGET, target).is_none(), "{target}");
+        }
+    }
+
+    /// The rows of toolkits and those of compute capabilities tell the same from two sides.
+    #[test]
+    fn toolkits_and_compute_capabilities_agree() {
+        let tables = Tables::embedded();
+        let toolkits = tables.rows(&kinds::TOOLKIT);
+        let oldest = Version::parse(toolkits[0].key(&kinds::TOOLKIT));
+        let targets = |row: &Row| row.list("targets").expect("targets").value;
+        for row in tables.rows(&kinds::CAPABILITY) {
+            let cc = row.key(&kinds::CAPABILITY).to_owned();
+            let target = cc.replace('.', "");
+            let with: Vec<usize> = (0..toolkits.len())
+                .filter(|at| targets(&toolkits[*at]).contains(&target))
+                .collect();
+            let last = row.version("last_cuda").map(|last| last.value);
+            let (Some(from), Some(to)) = (with.first(), with.last()) else {
+                assert!(last < oldest, "{cc}");
+                continue;
+            };
+            assert_eq!(with.len(), to - from + 1, "{cc}: a gap");
+            let release = |at: usize| Version::parse(toolkits[at].key(&kinds::TOOLKIT));
+            let first = row.version("first_cuda").map(|first| first.value);
+            if *from == 0 {
+                assert!(first <= oldest, "{cc}");
+            } else {
+                assert_eq!(first, release(*from), "{cc}");
+            }
+            let ended = (to + 1 < toolkits.len()).then(|| release(*to)).flatten();
+            assert_eq!(last, ended, "{cc}");
+        }
+        for row in &toolkits {
+            let targets = targets(row);
+            let deprecated = row.list("deprecated").map(|known| known.value);
+            for cc in deprecated.into_iter().flatten() {
+                assert!(targets.contains(&cc.replace('.', "")), "{cc} is no target");
+            }
+        }
     }
 
     #[test]

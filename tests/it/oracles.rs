@@ -87,10 +87,13 @@ fn toolkits_fit_drivers_as_the_runtimes_themselves_say() {
         let libraries = parts.join(format!("nvidia-{branch}")).join(LIBRARIES);
         for (release, library, toolkit) in RUNTIMES {
             let library = wheels.join(format!("cuda-{release}")).join(library);
-            // The driver's library makes device nodes where nobody stops it.
+            // The driver's library makes device nodes and loads modules where nobody stops it, and would see a GPU that is here.
             let told = Command::new("unshare")
                 .args(["-m", "sh", "-c"])
-                .arg("mount -t tmpfs own /dev && mknod -m 666 /dev/null c 1 3 && exec \"$@\"")
+                .arg(
+                    "mount -t tmpfs own /sys && mount -t tmpfs own /dev && mknod -m 666 /dev/null c 1 3 && \
+                     exec setpriv --no-new-privs --bounding-set=-mknod,-sys_module -- \"$@\"",
+                )
                 .arg("sh")
                 .arg(&asker)
                 .arg(&library)
@@ -121,13 +124,19 @@ fn the_assembler_makes_code_for_the_targets_of_its_row() {
         return;
     };
     let tables = Tables::embedded();
-    let known: BTreeSet<String> = tables
+    // Every target of any release, and each capability with and without the letters.
+    let mut known: BTreeSet<String> = tables
         .rows(&kinds::TOOLKIT)
         .iter()
         .filter_map(|row| row.list("targets"))
         .flat_map(|targets| targets.value)
         .collect();
+    for row in tables.rows(&kinds::CAPABILITY) {
+        let number = row.key(&kinds::CAPABILITY).replace('.', "");
+        known.extend(["", "a", "f"].map(|letter| format!("{number}{letter}")));
+    }
     let folder = Folder::new();
+    let mut accepted = Vec::new();
     for release in ASSEMBLERS {
         let ptxas = wheels.join(format!("cuda-{release}")).join("ptxas");
         let row = tables.row(&kinds::TOOLKIT, release).expect("a row");
@@ -168,7 +177,22 @@ fn the_assembler_makes_code_for_the_targets_of_its_row() {
             .map(str::to_owned)
             .collect();
         assert_eq!(named, targets, "what ptxas {release} names");
+        accepted.push(named);
     }
+    // The assembler warns of nothing; what it no longer takes in the next major release was deprecated in the last one before.
+    let [before, after] = accepted.as_slice() else {
+        panic!("two assemblers");
+    };
+    let dropped: BTreeSet<String> = before
+        .difference(after)
+        // Its number became 110.
+        .filter(|target| !target.starts_with("101"))
+        .cloned()
+        .collect();
+    let row = tables.row(&kinds::TOOLKIT, ASSEMBLERS[0]).expect("a row");
+    let deprecated = row.list("deprecated").expect("capabilities").value;
+    let deprecated: BTreeSet<String> = deprecated.iter().map(|cc| cc.replace('.', "")).collect();
+    assert_eq!(dropped, deprecated, "what {} deprecates", ASSEMBLERS[0]);
 }
 
 /// Releases of Debian that people run.
