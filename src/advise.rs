@@ -7,7 +7,7 @@ mod plan;
 mod support;
 mod wheel;
 
-use crate::fix::{self, FixCall, Ground};
+use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::{Gpu, Stack, Vendor, View};
 use serde::Serialize;
@@ -164,11 +164,6 @@ fn line(label: &'static str, text: impl Into<String>) -> Line {
         text: text.into(),
         confidence: "derived",
     }
-}
-
-/// The families of this distribution, wherever it runs.
-fn families(view: &View) -> Vec<String> {
-    fix::families(view.facts.os_release.got(), Ground::Machine)
 }
 
 /// A field of `os-release`; empty where it is not known.

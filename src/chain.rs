@@ -250,18 +250,17 @@ fn fold(answers: &mut [Answer], rows: &[&IndexRow], view: &View) {
             if matches!(answer.verdict, Verdict::Fine(_) | Verdict::NotHere) {
                 return Vec::new();
             }
-            let (own, of_gpus): (&[usize], &[usize]) = match &answer.subject {
-                Subject::Machine => (&[], &[]),
-                Subject::Stack(_) => (&[], &everyones),
-                Subject::Gpu(_) => (found.get(&answer.subject).map_or(&[], Vec::as_slice), &[]),
-                Subject::Environment(_) => (
-                    found.get(&answer.subject).map_or(&[], Vec::as_slice),
-                    &everyones,
-                ),
+            let own = match answer.subject {
+                Subject::Machine | Subject::Stack(_) => None,
+                Subject::Gpu(_) | Subject::Environment(_) => found.get(&answer.subject),
+            };
+            let of_gpus: &[usize] = match answer.subject {
+                Subject::Machine | Subject::Gpu(_) => &[],
+                Subject::Stack(_) | Subject::Environment(_) => &everyones,
             };
             about_all
                 .iter()
-                .chain(own)
+                .chain(own.into_iter().flatten())
                 .chain(of_gpus)
                 .copied()
                 .filter(|upper| {
@@ -347,7 +346,7 @@ fn found_everywhere<'v>(answers: &[Answer], view: &'v View) -> Everywhere<'v> {
     }
 }
 
-/// The finding `upper` explains the answer `lower` by itself.
+/// The finding `upper` explains by itself the answer `lower`, which is a finding or an unanswered question.
 fn explains(
     answers: &[Answer],
     upper: usize,
@@ -356,15 +355,10 @@ fn explains(
     everywhere: &Everywhere,
 ) -> bool {
     let (one, other) = (&answers[upper], &answers[lower]);
-    let named = match other.verdict {
-        Verdict::Found(_) | Verdict::CannotTell { .. } => {
-            let mut blocks = rows[upper].row().into_iter().flat_map(|row| &row.blocks);
-            blocks.any(|block| {
-                block == other.check || (block == other.link.name() && same_vendor(one, other))
-            })
-        }
-        Verdict::Fine(_) | Verdict::NotHere => return false,
-    };
+    let mut blocks = rows[upper].row().into_iter().flat_map(|row| &row.blocks);
+    let named = blocks.any(|block| {
+        block == other.check || (block == other.link.name() && same_vendor(one, other))
+    });
     // What keeps no GPU from working explains nothing about the GPUs.
     let of_no_gpu = matches!(&one.verdict, Verdict::Found(finding) if finding.is_of_no_gpu());
     let later = matches!(other.verdict, Verdict::CannotTell { .. })

@@ -308,9 +308,7 @@ fn open_doubt(stack: Stack, view: &View, answers: &[Answer]) -> Option<String> {
     // ROCm SMI asks the display side of the driver; programs go through KFD.
     if stack == Stack::Rocm && view.facts.kfd.got().is_some() {
         let left_out = view.gpus_of(stack).find(|gpu| {
-            gpu.driver.got().is_some_and(|driver| driver == "amdgpu")
-                && gpu.passed_in != Some(false)
-                && gpu.kfd_nodes.is_empty()
+            gpu.is_held_by("amdgpu") && gpu.passed_in != Some(false) && gpu.kfd_nodes.is_empty()
         });
         if let Some(gpu) = left_out {
             return Some(format!("KFD has no node for {} that is known", gpu.key));

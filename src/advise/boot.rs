@@ -6,7 +6,7 @@ use crate::facts::module_files::InstalledKernel;
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::version::Version;
-use crate::view::{BuildGround, DriverGround, Gpu, Loaded, Stack, View};
+use crate::view::{DriverGround, Gpu, Loaded, NextModule, Stack, View};
 
 /// What is to be said before the plan. Empty: nothing waits, or nothing is known.
 pub(super) fn steps(view: &View, tables: &Tables) -> Vec<Step> {
@@ -52,24 +52,15 @@ fn is_gone(release: &str, view: &View) -> bool {
 
 /// The driver on the disk is another one than that in the kernel.
 fn replaced(stack: Stack, view: &View) -> Option<Step> {
-    if view.build_ground(stack) != BuildGround::Open
-        || (stack == Stack::Cuda && view.driver_container().is_some())
-    {
+    let NextModule::Other {
+        loaded, version, ..
+    } = view.next_module(stack)
+    else {
         return None;
-    }
+    };
     let module = view.module_of(stack)?;
-    let loaded = view.module(module).into_got()?.version.got()?.trim();
-    let files = view.module_files(module).into_got()?;
-    let versions: Vec<&str> = files
-        .iter()
-        .map(|file| file.info.got()?.version.as_deref())
-        .collect::<Option<_>>()?;
-    let first = versions.first()?;
-    if loaded.is_empty() || versions.contains(&loaded) {
-        return None;
-    }
     let why = format!(
-        "The running driver is not the one on disk ({module} {loaded} is loaded, {first} is installed): reboot pending"
+        "The running driver is not the one on disk ({module} {loaded} is loaded, {version} is installed): reboot pending"
     );
     Some(step_of(view, &FixCall::new("reboot"))?.because(why))
 }
@@ -98,7 +89,7 @@ fn newest<'v>(running: &str, view: &'v View) -> Option<(&'v str, &'v InstalledKe
 fn next_boot(running: &str, view: &View, tables: &Tables) -> Option<Step> {
     let gpus: Vec<&Gpu> = view
         .gpus_of(Stack::Cuda)
-        .filter(|gpu| gpu.driver.got().is_some_and(|driver| driver == "nvidia"))
+        .filter(|gpu| gpu.is_held_by("nvidia"))
         .collect();
     let (release, kernel) = newest(running, view)?;
     let runs = matches!(view.loaded("nvidia"), Loaded::Yes(_))
@@ -107,12 +98,7 @@ fn next_boot(running: &str, view: &View, tables: &Tables) -> Option<Step> {
     if gpus.is_empty() || !runs || !kernel.modules.get("nvidia").is_absent() {
         return None;
     }
-    let families = super::families(view);
-    let is_one = |names: &[&str]| {
-        families
-            .iter()
-            .any(|family| names.contains(&family.as_str()))
-    };
+    let is_one = |names: &[&str]| names.iter().any(|name| view.is_of_family(name));
     // Images bring driver and kernel together.
     if is_one(&["nixos", "ostree"]) {
         return None;

@@ -169,8 +169,7 @@ fn shared_memory(gpu: &Gpu, view: &View, lines: &mut Vec<Line>) -> Option<Memory
     let total = hardware
         .and_then(|hardware| hardware.memory_bytes.got().copied())
         .or_else(|| view.facts.sysinfo.got()?.memory_bytes);
-    let devices = view.facts.drm.got();
-    let device = devices.and_then(|drm| drm.amdgpu.get(&gpu.key));
+    let device = view.amdgpu_device(gpu).into_got();
     let gtt = device.and_then(|device| device.gtt_bytes.got().copied());
     let carved = device.and_then(|device| device.vram_bytes.got().copied());
     if let Some(gtt) = gtt {

@@ -1,6 +1,6 @@
 //! How the driver of a GPU stands, and what to do about it on this distribution and release.
 
-use super::{Plan, Purpose, State, Step, families, is_wanted, os_field, step_of, wheel, words};
+use super::{Plan, Purpose, State, Step, is_wanted, os_field, step_of, wheel, words};
 use crate::facts::Seen;
 use crate::fix::FixCall;
 use crate::tables::{Tables, kinds};
@@ -9,7 +9,7 @@ use crate::view::access::Access;
 use crate::view::rocm::{Kernels, Target};
 use crate::view::{
     AmdgpuGround, DriverGround, Gpu, Loaded, Stack, Takes, Vendor, View, carries_drivers_back,
-    legacy_branch,
+    last_branch, legacy_branch,
 };
 
 /// The branch of the driver in each release of Debian (packages.debian.org, nvidia-driver; neurite.github.io/debian-setup).
@@ -140,7 +140,7 @@ fn nvidia_state(gpu: &Gpu, view: &View, tables: &Tables) -> (State, String) {
             }
             let last = last
                 .map(|(_, last)| last)
-                .or_else(|| tables.last_nvidia_branch(gpu.target.as_deref()?)?.branch);
+                .or_else(|| last_branch(gpu, tables));
             if view.nvidia_driver_serves_others(gpu, last) && wrong.is_some() {
                 return (
                     State::Elsewhere,
@@ -203,19 +203,11 @@ fn too_old(gpu: &Gpu, version: Option<&str>, tables: &Tables) -> Option<String> 
 }
 
 fn wrong_flavour(gpu: &Gpu, view: &View, tables: &Tables) -> Option<String> {
-    let (is_open, _) = view.nvidia_is_open().into_got()?;
-    let never_open = tables
-        .last_nvidia_branch(gpu.target.as_deref()?)
-        .is_some_and(|row| row.branch.is_some());
-    match (is_open, gpu.needs_open_module()) {
-        (false, Some(true)) => Some(
-            "NVIDIA's module is the proprietary one, and this GPU needs the open one".to_owned(),
-        ),
-        (true, _) if never_open => {
-            Some("NVIDIA's module is the open one, which cannot run this GPU".to_owned())
-        }
-        _ => None,
-    }
+    let says = match view.nvidia_misfit(gpu, tables)? {
+        false => "NVIDIA's module is the proprietary one, and this GPU needs the open one",
+        true => "NVIDIA's module is the open one, which cannot run this GPU",
+    };
+    Some(says.to_owned())
 }
 
 fn amd_state(gpu: &Gpu, view: &View) -> (State, String) {
@@ -262,10 +254,7 @@ pub(super) fn branch(gpu: &Gpu, state: State, view: &View, tables: &Tables) -> u
         _ => None,
     };
     kept.unwrap_or_else(|| {
-        let last = tables
-            .last_nvidia_branch(gpu.target.as_deref().unwrap_or_default())
-            .and_then(|row| row.branch)
-            .unwrap_or(u64::MAX);
+        let last = last_branch(gpu, tables).unwrap_or(u64::MAX);
         let here = match debian(view) {
             Some(branch) if first_branch(gpu, tables).is_none_or(|first| first <= branch) => branch,
             _ => NEWEST,
@@ -303,7 +292,7 @@ pub(super) fn plans(
 ) -> Vec<Plan> {
     let mut plans = Vec::new();
     plans.extend(nvidia(gpus, view, tables));
-    plans.extend(amd_driver(gpus, view, tables));
+    plans.extend(amd_driver(gpus, view));
     plans.extend(intel_driver(gpus, view));
     if is_wanted(Stack::Rocm, view, purpose) {
         plans.extend(rocm(gpus, view, tables, purpose.is_some()));
@@ -388,8 +377,7 @@ fn nvidia(gpus: &[(&Gpu, State, String)], view: &View, tables: &Tables) -> Optio
         &[Missing, Wrong, Unfinished, Right, Held, Unknown],
     );
     let mut steps = Vec::new();
-    let families = families(view);
-    let is_family = |name: &str| families.iter().any(|family| family == name);
+    let is_family = |name: &str| view.is_of_family(name);
     let calls = view.nvidia_install_fixes(&all, tables);
     if calls.len() > 1 && !is_family("ubuntu") {
         steps.push(
@@ -452,8 +440,7 @@ fn for_release(call: &FixCall, gpus: &[&Gpu], view: &View, tables: &Tables) -> V
         .filter(|gpu| legacy_branch(gpu, tables).is_none())
         .filter_map(|gpu| first_branch(gpu, tables))
         .max();
-    let families = families(view);
-    let is_family = |name: &str| families.iter().any(|family| family == name);
+    let is_family = |name: &str| view.is_of_family(name);
     let release = os_field(view, "VERSION_ID");
     let open = call.recipe == "install-nvidia-driver-open";
     // Of all recipes only the one for legacy drivers names a branch.
@@ -566,7 +553,7 @@ fn finish(steps: &mut Vec<Step>, view: &View) {
         } else {
             "enrol-module-key"
         };
-        let why = match families(view).first().map(String::as_str) {
+        let why = match view.families().first().map(String::as_str) {
             Some("ubuntu") => {
                 "Secure Boot is on: the kernel takes signed modules alone. Ready-made ones of Ubuntu (`linux-modules-nvidia-...`) are signed already and need no key, those that DKMS builds do"
             }
@@ -585,7 +572,7 @@ fn finish(steps: &mut Vec<Step>, view: &View) {
     }
 }
 
-fn amd_driver(gpus: &[(&Gpu, State, String)], view: &View, tables: &Tables) -> Option<Plan> {
+fn amd_driver(gpus: &[(&Gpu, State, String)], view: &View) -> Option<Plan> {
     let to_mend = of_vendor(gpus, Vendor::Amd, &[State::Missing, State::Wrong]);
     let gpu = *to_mend.first()?;
     let title = "AMD's driver";
@@ -595,11 +582,8 @@ fn amd_driver(gpus: &[(&Gpu, State, String)], view: &View, tables: &Tables) -> O
     }
     let radeon = gpu.driver.got().is_some_and(|driver| driver == "radeon");
     let release = view.kernel_release().got().copied().unwrap_or_default();
-    let first = gpu
-        .target
-        .as_deref()
-        .and_then(|target| tables.row(&kinds::TARGET, target)?.version("first_kernel"))
-        .filter(|first| gpu.target_may_accuse && first.may_accuse())
+    let first = view
+        .first_kernel(gpu)
         // Others have newer drivers than their number says.
         .filter(|_| !carries_drivers_back(release) && view.extra_module("amdgpu").got().is_none());
     let too_old = first
@@ -630,14 +614,19 @@ fn amd_driver(gpus: &[(&Gpu, State, String)], view: &View, tables: &Tables) -> O
         let why = "the driver is part of the kernel, so there is nothing to install; where `gpucheck` names a reason, such as a blacklist, that comes first";
         (FixCall::new("load-amdgpu-module"), Some(why.to_owned()))
     };
-    let mut steps: Vec<Step> = step_of(view, &call)
-        .map(|step| Step { why, ..step })
-        .into_iter()
-        .collect();
-    if steps.iter().any(|step| step.reboots) {
-        steps.extend(step_of(view, &FixCall::new("reboot")));
-    }
-    plan(title, &to_mend, steps)
+    plan(title, &to_mend, with_restart(&call, why, view))
+}
+
+/// The step of a recipe, and the restart where it takes one.
+fn with_restart(call: &FixCall, why: Option<String>, view: &View) -> Vec<Step> {
+    let Some(step) = step_of(view, call) else {
+        return Vec::new();
+    };
+    let restart = match step.reboots {
+        true => step_of(view, &FixCall::new("reboot")),
+        false => None,
+    };
+    [Step { why, ..step }].into_iter().chain(restart).collect()
 }
 
 /// Drivers of GPUs stay away where this word is on the kernel's command line.
@@ -657,14 +646,11 @@ fn intel_driver(gpus: &[(&Gpu, State, String)], view: &View) -> Option<Plan> {
         return None;
     }
     if let Some((call, why)) = nomodeset(view) {
-        let mut steps: Vec<Step> = step_of(view, &call)
-            .map(|step| step.because(why))
-            .into_iter()
-            .collect();
-        if steps.iter().any(|step| step.reboots) {
-            steps.extend(step_of(view, &FixCall::new("reboot")));
-        }
-        return plan("Intel's driver", &missing, steps);
+        return plan(
+            "Intel's driver",
+            &missing,
+            with_restart(&call, Some(why), view),
+        );
     }
     let step = words("Start a newer kernel of this distribution, with its firmware packages: i915 and xe are part of the kernel")
         .because("no driver holds the GPU; where `gpucheck` names another reason, that comes first");
@@ -711,7 +697,7 @@ fn rocm(gpus: &[(&Gpu, State, String)], view: &View, tables: &Tables, asked: boo
         return plan("computing without ROCm", &mine, steps);
     }
     if missing {
-        let debian = families(view).iter().any(|family| family == "debian");
+        let debian = view.is_of_family("debian");
         let old = matches!(os_field(view, "VERSION_ID"), "10" | "11" | "12")
             && os_field(view, "ID") == "debian";
         let recipe = match debian && old && !view.in_container() {

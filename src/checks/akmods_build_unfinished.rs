@@ -3,7 +3,7 @@
 use crate::check::Verdict;
 use crate::facts::Seen;
 use crate::finding::Finding;
-use crate::fix::{self, FixCall, Ground};
+use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::{BuildGround, Loaded, Stack, View};
 
@@ -32,9 +32,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         BuildGround::Unknown(why) => return Verdict::cannot_tell(why, "`modinfo nvidia`"),
     }
     // An image brings the module along.
-    let is_image = fix::families(view.facts.os_release.got(), Ground::Machine)
-        .iter()
-        .any(|family| family == "ostree");
+    let is_image = view.is_of_family("ostree");
     let builder = match view.builder_of("nvidia") {
         Seen::Got(builder) if builder.source == "/usr/src/akmods" && !is_image => builder,
         _ => return Verdict::NotHere,

@@ -71,10 +71,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
             return Verdict::cannot_tell(format!("{RELEASE_FILE}: {why}"), WOULD_TELL);
         }
     };
-    match view
-        .module("amdgpu")
-        .and_then(|module| module.version.as_ref())
-    {
+    match view.module_version("amdgpu") {
         Seen::Absent => {}
         Seen::Got(version) => {
             return Verdict::cannot_tell(

@@ -40,9 +40,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     {
         return Verdict::NotHere;
     }
-    let version = view
-        .module("amdgpu")
-        .and_then(|module| module.version.as_ref());
+    let version = view.module_version("amdgpu");
     let version = match version {
         Seen::Got(version) => version,
         Seen::Absent => return Verdict::fine("the driver is the kernel's own"),

@@ -34,9 +34,9 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     if view.wsl().is_some() || view.driver_ground() == DriverGround::Host {
         return Verdict::NotHere;
     }
-    let shares = view.gpus_of(stack).any(|gpu| {
-        gpu.integrated == Some(true) && gpu.driver.got().is_some_and(|driver| driver == "amdgpu")
-    });
+    let shares = view
+        .gpus_of(stack)
+        .any(|gpu| gpu.integrated == Some(true) && gpu.is_held_by("amdgpu"));
     if !shares {
         return Verdict::NotHere;
     }

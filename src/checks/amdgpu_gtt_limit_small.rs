@@ -42,7 +42,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     if view.wsl().is_some() || gpu.remembered || gpu.passed_in == Some(false) {
         return Verdict::NotHere;
     }
-    if gpu.driver.got().map(String::as_str) != Some("amdgpu") {
+    if !gpu.is_held_by("amdgpu") {
         return Verdict::NotHere;
     }
     match gpu.integrated {
@@ -59,11 +59,9 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     if gpu.data_centre || view.is_spare(gpu) {
         return Verdict::NotHere;
     }
-    let drm = view.facts.drm.got();
-    let device = drm.and_then(|drm| drm.amdgpu.get(address));
-    let (gtt, own) = match device {
-        Some(device) => (device.gtt_bytes.as_ref(), device.vram_bytes.as_ref()),
-        None => (Seen::default(), Seen::default()),
+    let (gtt, own) = match view.amdgpu_device(gpu) {
+        Seen::Got(device) => (device.gtt_bytes.as_ref(), device.vram_bytes.as_ref()),
+        _ => (Seen::default(), Seen::default()),
     };
     let memory = view
         .facts

@@ -1,7 +1,6 @@
 //! The scheduler firmware of a GPU is a release that hangs.
 
 use crate::check::Verdict;
-use crate::facts::Seen;
 use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
@@ -41,16 +40,12 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     if !is_meant || view.wsl().is_some() || gpu.remembered || gpu.passed_in == Some(false) {
         return Verdict::NotHere;
     }
-    match &gpu.driver {
-        Seen::Got(driver) if driver == "amdgpu" => {}
-        _ => return Verdict::NotHere,
+    if !gpu.is_held_by("amdgpu") {
+        return Verdict::NotHere;
     }
     let path = format!("/sys/bus/pci/devices/{address}/fw_version/{FILE}");
-    let text = view
-        .facts
-        .drm
-        .got()
-        .and_then(|drm| drm.amdgpu.get(address)?.firmware.get(FILE));
+    let device = view.amdgpu_device(gpu).into_got();
+    let text = device.and_then(|device| device.firmware.get(FILE));
     let version = text.and_then(|text| {
         let digits = text.trim().strip_prefix("0x")?;
         u64::from_str_radix(digits, 16).ok()

@@ -26,10 +26,7 @@ crate::check! {
 const VARIABLE: &str = "CUDA_DEVICE_ORDER";
 
 fn run(stack: Stack, view: &View, _tables: &Tables) -> Verdict {
-    let held = |gpu: &&Gpu| {
-        let driver = gpu.driver.got().map(String::as_str);
-        driver == Some("nvidia") && gpu.passed_in != Some(false)
-    };
+    let held = |gpu: &&Gpu| gpu.is_held_by("nvidia") && gpu.passed_in != Some(false);
     let gpus: Vec<&Gpu> = view.gpus_of(stack).filter(held).collect();
     let Some((first, others)) = gpus.split_first() else {
         return Verdict::NotHere;

@@ -98,15 +98,9 @@ fn of_amd(gpu: &Gpu, view: &View) -> Verdict {
         "/sys/bus/pci/devices/{}/ras",
         gpu.pci.as_deref().unwrap_or(&gpu.key)
     );
-    let drm = view.facts.drm.as_ref();
-    let counted = drm.and_then(|drm| match drm.amdgpu.get(&gpu.key) {
-        Some(device) => device.ras.as_ref(),
-        // Who does not hold the GPU counts nothing.
-        None if gpu.driver.got().is_none_or(|driver| driver != "amdgpu") => {
-            gpu.driver.as_ref().and_then(|_| Seen::Absent)
-        }
-        None => Seen::default(),
-    });
+    let counted = view
+        .amdgpu_device(gpu)
+        .and_then(|device| device.ras.as_ref());
     if let Seen::Got(counted) = counted {
         let bad = counted
             .iter()

@@ -190,9 +190,10 @@ fn nvml_lost(gpu: &Gpu, address: &str, view: &View) -> Option<Verdict> {
         return None;
     }
     // NVML gives no address for it: where as many GPUs are missing, it is these.
-    let missing = view.gpus.iter().filter(|gpu| {
-        gpu.driver.got().is_some_and(|driver| driver == "nvidia") && view.nvml_device(gpu).is_none()
-    });
+    let missing = view
+        .gpus
+        .iter()
+        .filter(|gpu| gpu.is_held_by("nvidia") && view.nvml_device(gpu).is_none());
     let finding = found("nvmlDeviceGetHandleByIndex_v2()");
     Some(if missing.count() == lost {
         finding.into()

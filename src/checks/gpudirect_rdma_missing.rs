@@ -40,9 +40,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         return Verdict::NotHere;
     }
     let gpus = view.gpus_of(stack);
-    let mut held = gpus.filter(|gpu: &&Gpu| {
-        gpu.data_centre && gpu.driver.got().is_some_and(|driver| driver == "nvidia")
-    });
+    let mut held = gpus.filter(|gpu: &&Gpu| gpu.data_centre && gpu.is_held_by("nvidia"));
     if held.next().is_none() {
         return Verdict::NotHere;
     }
@@ -92,7 +90,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         "InfiniBand adapters cannot reach the memory of the GPUs: GPUDirect RDMA is not set up",
     )
     // On this machine alone everything works.
-    .only_gpus(Vec::new())
+    .works_all_the_same()
     .likely()
     .saw(
         format!("/sys/bus/pci/devices/{adapter}"),

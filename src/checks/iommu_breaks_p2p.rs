@@ -130,7 +130,7 @@ fn found(stack: Stack, translated: &[(&Gpu, &str)], view: &View) -> Verdict {
     ))
     .cause("iommu-translating")
     // Each of them works by itself.
-    .only_gpus(Vec::new())
+    .works_all_the_same()
     .likely();
     for (gpu, kind) in translated {
         finding = finding.saw(source(gpu), *kind);

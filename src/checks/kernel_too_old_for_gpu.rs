@@ -4,7 +4,7 @@ use crate::check::Verdict;
 use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
-use crate::tables::{Tables, kinds};
+use crate::tables::Tables;
 use crate::version::Version;
 use crate::view::log::Kind;
 use crate::view::{
@@ -28,7 +28,7 @@ crate::check! {
     "kernel-too-old-for-gpu", Driver, Error, each Gpu, run
 }
 
-fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
+fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     if gpu.vendor != Vendor::Amd || gpu.passed_in == Some(false) {
         return Verdict::NotHere;
     }
@@ -47,13 +47,7 @@ fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
             );
         }
     };
-    let first = gpu
-        .target
-        .as_deref()
-        .filter(|_| gpu.target_may_accuse)
-        .and_then(|target| tables.row(&kinds::TARGET, target)?.version("first_kernel"))
-        .filter(|first| first.may_accuse());
-    let Some(first) = first else {
+    let Some(first) = view.first_kernel(gpu) else {
         return Verdict::cannot_tell(
             "since which kernel there is a driver for this GPU is in no table here",
             "`sudo journalctl -k -b -g amdgpu`",

@@ -31,7 +31,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     }
     let held = view
         .gpus_of(stack)
-        .find(|gpu| gpu.is_on_bus() && gpu.driver.got().is_some_and(|driver| driver == "amdgpu"));
+        .find(|gpu| gpu.is_on_bus() && gpu.is_held_by("amdgpu"));
     let Some(gpu) = held else {
         return Verdict::NotHere;
     };

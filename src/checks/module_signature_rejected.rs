@@ -5,7 +5,7 @@ use crate::facts::Seen;
 use crate::facts::kernel::Security;
 use crate::facts::module_files::ModuleFile;
 use crate::finding::{Evidence, Finding};
-use crate::fix::{self, FixCall, Ground};
+use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::log::{Event, Kind};
 use crate::view::{BuildGround, Loaded, Stack, View};
@@ -399,15 +399,11 @@ impl Case<'_> {
                 Some(KEY_OF_AKMODS)
             }
             // On Ubuntu dkms takes the key of shim-signed, elsewhere its own.
-            Seen::Got(_) if signer.is_empty() => {
-                let families = fix::families(view.facts.os_release.got(), Ground::Machine);
-                let is_ubuntu = families.iter().any(|family| family == "ubuntu");
-                Some(if is_ubuntu {
-                    KEY_OF_SHIM_SIGNED
-                } else {
-                    KEY_OF_DKMS
-                })
-            }
+            Seen::Got(_) if signer.is_empty() => Some(if view.is_of_family("ubuntu") {
+                KEY_OF_SHIM_SIGNED
+            } else {
+                KEY_OF_DKMS
+            }),
             _ => None,
         };
         match file {

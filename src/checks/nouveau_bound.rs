@@ -52,7 +52,7 @@ fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
     }
     let other_computes = view
         .gpus_of(Stack::Cuda)
-        .any(|other| other.driver.got().map(String::as_str) == Some("nvidia"));
+        .any(|other| other.is_held_by("nvidia"));
     match (takes, other_computes) {
         // An old card that draws the pictures beside one that computes: this driver has nothing to do with it.
         (Takes::No(last), true) => finding

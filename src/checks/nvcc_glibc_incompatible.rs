@@ -6,6 +6,7 @@ use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::version::Version;
+use crate::view::environments::ToolkitGround;
 use crate::view::{Stack, View};
 
 crate::check! {
@@ -31,21 +32,12 @@ const WOULD_TELL: &str =
 const SINCE: &[(&str, &str)] = &[("sinpi", "2.41"), ("rsqrt", "2.42")];
 
 fn run(_stack: Stack, view: &View, _tables: &Tables) -> Verdict {
-    let Some(software) = view.facts.software.got() else {
-        return Verdict::cannot_tell("libraries and toolkits were not looked at", WOULD_TELL);
-    };
-    let (folder, _) = match view.chosen_toolkit() {
-        Seen::Got(chosen) => chosen,
-        Seen::Absent => return Verdict::NotHere,
-        _ => {
-            return Verdict::cannot_tell(
-                "which CUDA toolkit a build would take is not known",
-                "`command -v nvcc`",
-            );
+    let (folder, build) = match view.toolkit_ground() {
+        ToolkitGround::Open(folder, build) => (folder, build),
+        ToolkitGround::NotHere => return Verdict::NotHere,
+        ToolkitGround::Unknown(why, ask) => {
+            return Verdict::cannot_tell(why, ask.unwrap_or(WOULD_TELL));
         }
-    };
-    let Some(build) = software.cuda_builds.get(folder) else {
-        return Verdict::cannot_tell("the headers of the toolkit were not read", WOULD_TELL);
     };
     let plain = match &build.plain_functions {
         Seen::Got(plain) => plain,
@@ -60,8 +52,9 @@ fn run(_stack: Stack, view: &View, _tables: &Tables) -> Verdict {
             );
         }
     };
-    let glibc = software.host_compiler.as_ref();
-    let glibc = match glibc.and_then(|compiler| compiler.glibc.as_ref()) {
+    let software = view.facts.software.as_ref();
+    let compiler = software.and_then(|software| software.host_compiler.as_ref());
+    let glibc = match compiler.and_then(|compiler| compiler.glibc.as_ref()) {
         Seen::Got(glibc) => glibc,
         // Without its headers nothing is built.
         Seen::Absent => return Verdict::NotHere,

@@ -6,6 +6,7 @@ use crate::facts::software::{CudaBuild, HostCompiler};
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
+use crate::view::environments::ToolkitGround;
 use crate::view::{Stack, View};
 
 crate::check! {
@@ -31,21 +32,12 @@ const VARIABLES: &[&str] = &["NVCC_CCBIN", "CUDAHOSTCXX", "CC"];
 const OPTIONS: &[&str] = &["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"];
 
 fn run(_stack: Stack, view: &View, _tables: &Tables) -> Verdict {
-    let Some(software) = view.facts.software.got() else {
-        return Verdict::cannot_tell("libraries and toolkits were not looked at", WOULD_TELL);
-    };
-    let (folder, _) = match view.chosen_toolkit() {
-        Seen::Got(chosen) => chosen,
-        Seen::Absent => return Verdict::NotHere,
-        _ => {
-            return Verdict::cannot_tell(
-                "which CUDA toolkit a build would take is not known",
-                "`command -v nvcc`",
-            );
+    let (folder, build) = match view.toolkit_ground() {
+        ToolkitGround::Open(folder, build) => (folder, build),
+        ToolkitGround::NotHere => return Verdict::NotHere,
+        ToolkitGround::Unknown(why, ask) => {
+            return Verdict::cannot_tell(why, ask.unwrap_or(WOULD_TELL));
         }
-    };
-    let Some(build) = software.cuda_builds.get(folder) else {
-        return Verdict::cannot_tell("the headers of the toolkit were not read", WOULD_TELL);
     };
     let newest = match &build.newest_gcc {
         Seen::Got(newest) => *newest,
@@ -61,10 +53,12 @@ fn run(_stack: Stack, view: &View, _tables: &Tables) -> Verdict {
             );
         }
     };
-    if let Some(named) = named_otherwise(build, software.host_compiler.got(), view) {
+    let software = view.facts.software.got();
+    let compiler = software.and_then(|software| software.host_compiler.got());
+    if let Some(named) = named_otherwise(build, compiler, view) {
         return named;
     }
-    let Some(compiler) = software.host_compiler.got() else {
+    let Some(compiler) = compiler else {
         return Verdict::cannot_tell("the compiler of the host was not looked at", WOULD_TELL);
     };
     let path = match &compiler.path {

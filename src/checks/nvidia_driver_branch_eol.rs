@@ -7,7 +7,7 @@ use crate::fix::FixCall;
 use crate::tables::kinds::BRANCH;
 use crate::tables::{Row, Tables};
 use crate::version::Version;
-use crate::view::{Stack, View};
+use crate::view::{Stack, View, last_branch};
 
 crate::check! {
     /// NVIDIA no longer maintains the branch of the driver that is installed, or it is a short-lived branch on a machine
@@ -110,18 +110,13 @@ fn run(stack: Stack, view: &View, tables: &Tables) -> Verdict {
     ))
     .cause("end-of-life")
     // It works all the same.
-    .only_gpus(Vec::new())
+    .works_all_the_same()
     .saw(source, format!("version {version}"))
     .why("It gets no more security fixes, and later kernels may not build it");
     // Nothing newer takes such a GPU.
-    let is_last_for_one = view.gpus_of(stack).any(|gpu| {
-        let last = gpu
-            .target
-            .as_deref()
-            .and_then(|target| tables.last_nvidia_branch(target))
-            .and_then(|row| row.branch);
-        gpu.is_on_bus() && last.is_some_and(|last| last <= number)
-    });
+    let is_last_for_one = view
+        .gpus_of(stack)
+        .any(|gpu| gpu.is_on_bus() && last_branch(gpu, tables).is_some_and(|last| last <= number));
     if is_last_for_one {
         return finding
             .severity(Severity::Note)

@@ -155,7 +155,7 @@ fn found(copies: &[Copy], view: &View) -> Verdict {
     let finding = finding.cause("old-install").fix(fix);
     match fits {
         true => finding
-            .only_gpus(Vec::new())
+            .works_all_the_same()
             .severity(Severity::Note)
             .why("Those that programs find first fit the kernel module; the others are left over"),
         false => finding,

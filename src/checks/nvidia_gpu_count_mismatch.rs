@@ -104,7 +104,7 @@ fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
 
 fn holds_another(view: &View) -> bool {
     view.gpus_of(Stack::Cuda)
-        .any(|other| other.driver.got().is_some_and(|driver| driver == "nvidia"))
+        .any(|other| other.is_held_by("nvidia"))
 }
 
 /// The loaded driver is not known to leave such a GPU alone, which other checks say.
@@ -114,17 +114,7 @@ fn is_taken(gpu: &Gpu, view: &View, tables: &Tables) -> bool {
         .map_or(Takes::Unknown, |(version, _)| {
             view.nvidia_driver_takes(gpu, version, tables)
         });
-    let last = gpu
-        .target
-        .as_deref()
-        .and_then(|target| tables.last_nvidia_branch(target));
-    let is_other_flavour = match view.nvidia_is_open() {
-        // The open module drives no GPU that a later branch has dropped.
-        Seen::Got((true, _)) => last.is_some_and(|last| last.branch.is_some()),
-        Seen::Got((false, _)) => gpu.needs_open_module() == Some(true),
-        _ => false,
-    };
-    !matches!(takes, Takes::No(_)) && !is_other_flavour
+    !matches!(takes, Takes::No(_)) && view.nvidia_misfit(gpu, tables).is_none()
 }
 
 fn is_excluded(gpu: &Gpu, view: &View) -> bool {

@@ -60,7 +60,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     }
     let held: Vec<&Gpu> = view
         .gpus_of(stack)
-        .filter(|gpu| gpu.driver.got().is_some_and(|driver| driver == "nvidia"))
+        .filter(|gpu| gpu.is_held_by("nvidia"))
         .collect();
     if held.iter().any(|gpu| view.nvml_device(gpu).is_some()) {
         return Verdict::fine(
@@ -90,21 +90,12 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     let line = view
         .modprobe_options()
         .find(|(_, module, line)| *module == "nvidia" && line.contains(OPTION));
-    match line {
-        Some((path, _, line)) => finding.saw(path, line).fix(
-            view.driver_fix(
-                FixCall::new("remove-module-option")
-                    .with("file", path)
-                    .with("word", OPTION),
-            ),
-        ),
-        None => finding.fix(
-            view.driver_fix(
-                FixCall::new("remove-module-option")
-                    .with("file", "/etc/modprobe.d")
-                    .with("word", OPTION),
-            ),
-        ),
-    }
-    .into()
+    let (file, finding) = match line {
+        Some((path, _, line)) => (path, finding.saw(path, line)),
+        None => ("/etc/modprobe.d", finding),
+    };
+    let fix = FixCall::new("remove-module-option")
+        .with("file", file)
+        .with("word", OPTION);
+    finding.fix(view.driver_fix(fix)).into()
 }

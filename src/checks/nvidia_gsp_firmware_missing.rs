@@ -35,7 +35,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     }
     let held: Vec<&Gpu> = view
         .gpus_of(stack)
-        .filter(|gpu| gpu.driver.got().is_some_and(|driver| driver == "nvidia"))
+        .filter(|gpu| gpu.is_held_by("nvidia"))
         .collect();
     if held.is_empty() {
         return Verdict::NotHere;
@@ -54,11 +54,9 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         .as_ref()
         .and_then(|files| files.gsp_firmware.as_ref());
     let Some((_, event)) = said.first() else {
-        return match (view.log_tells(), files) {
-            (Seen::Got(()), _) => {
-                Verdict::fine("the kernel log names no firmware that was missing")
-            }
-            (unknown, _) => Verdict::cannot_tell(
+        return match view.log_tells() {
+            Seen::Got(()) => Verdict::fine("the kernel log names no firmware that was missing"),
+            unknown => Verdict::cannot_tell(
                 format!(
                     "NVML does not tell of every GPU, and the kernel log: {}",
                     unknown.why()

@@ -34,10 +34,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
             return Verdict::cannot_tell(why, "`lspci -nnk -d 10de:`");
         }
     };
-    if gpus
-        .iter()
-        .any(|gpu| gpu.driver.got().is_some_and(|driver| driver == "nvidia"))
-    {
+    if gpus.iter().any(|gpu| gpu.is_held_by("nvidia")) {
         return Verdict::fine("NVIDIA's driver holds a GPU");
     }
     if let Some(gpu) = gpus.iter().find(|gpu| gpu.driver.is_unknown()) {

@@ -35,7 +35,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     }
     let cards: Vec<&Gpu> = view
         .gpus_of(stack)
-        .filter(|gpu| gpu.driver.got().is_some_and(|driver| driver == "nvidia"))
+        .filter(|gpu| gpu.is_held_by("nvidia"))
         .filter(|gpu| gpu.passed_in != Some(false) && is_meant(gpu))
         .collect();
     let (Some(first), true) = (cards.first(), cards.len() > 1) else {
@@ -47,7 +47,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         cards.len()
     ))
     // Each of them works by itself.
-    .only_gpus(Vec::new())
+    .works_all_the_same()
     .likely()
     .why("NCCL goes through memory of the host by itself; what wants the direct way fails");
     for gpu in &cards {

@@ -107,7 +107,7 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
     match &view.facts.nvml {
         // It compares the versions before it answers.
         Seen::Got(_) => finding
-            .only_gpus(Vec::new())
+            .works_all_the_same()
             .severity(Severity::Warning)
             .saw("nvmlInit_v2()", "answers: what is loaded now fits")
             .why("What is loaded now still fits; the next restart loads what the packages hold"),

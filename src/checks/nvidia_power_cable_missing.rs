@@ -32,9 +32,8 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     if view.wsl().is_some() || view.is_tegra() || !gpu.is_on_bus() {
         return Verdict::NotHere;
     }
-    match &gpu.driver {
-        Seen::Got(driver) if driver == "nvidia" => {}
-        _ => return Verdict::NotHere,
+    if !gpu.is_held_by("nvidia") {
+        return Verdict::NotHere;
     }
     let said = view.log_near(gpu).find(|event| match event.kind {
         Kind::PowerCableMissing => true,
@@ -53,9 +52,9 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     match (said, refused) {
         // It was brought up since.
         (_, None) if listed => Verdict::fine("NVML lists it, so it has power"),
-        (None, None) => match (view.facts.nvml.got(), view.log_tells()) {
-            (_, Seen::Got(())) => Verdict::fine("the kernel log has no such line"),
-            (_, unknown) => Verdict::cannot_tell(
+        (None, None) => match view.log_tells() {
+            Seen::Got(()) => Verdict::fine("the kernel log has no such line"),
+            unknown => Verdict::cannot_tell(
                 format!("the kernel log: {}", unknown.why()),
                 "`sudo dmesg | grep -i 'power cables'`",
             ),

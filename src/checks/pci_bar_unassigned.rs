@@ -51,11 +51,10 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     };
     // A driver that reached it has found its windows.
     let works = view.nvml_reaches(gpu)
-        || view.facts.drm.got().is_some_and(|drm| {
-            drm.amdgpu
-                .get(address)
-                .is_some_and(|amd| amd.vram_bytes.got().is_some())
-        });
+        || view
+            .amdgpu_device(gpu)
+            .got()
+            .is_some_and(|device| device.vram_bytes.got().is_some());
     if works {
         return Verdict::fine("its driver reaches it");
     }

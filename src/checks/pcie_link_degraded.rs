@@ -159,14 +159,7 @@ fn slow_nvidia(gpu: &Gpu, view: &View) -> Option<(bool, Finding)> {
 
 fn slow_amd(gpu: &Gpu, link: &PcieLink, view: &View) -> Option<(bool, Finding)> {
     let address = gpu.pci.as_deref()?;
-    let busy = view
-        .facts
-        .drm
-        .got()?
-        .amdgpu
-        .get(address)?
-        .busy_percent
-        .got()?;
+    let busy = view.amdgpu_device(gpu).into_got()?.busy_percent.got()?;
     let port = view.port_above(gpu, &link.hop)?;
     let of_port = view.pci_detail(port)?.max_link_speed.got()?;
     let (now, card) = (link.speed.as_deref()?, link.max_speed.as_deref()?);

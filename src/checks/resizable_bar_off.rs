@@ -5,6 +5,7 @@ use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
+use crate::version::{Version, compute_capability};
 use crate::view::{Gpu, Vendor, View};
 
 crate::check! {
@@ -72,21 +73,15 @@ fn mib(bytes: u64) -> String {
 
 fn of_nvidia(gpu: &Gpu, view: &View) -> Verdict {
     // RTX 30 was the first.
-    let capability = gpu
-        .target
-        .as_deref()
-        .and_then(|target| target.strip_prefix("sm_"));
-    let capability =
-        capability.map(|digits| digits.trim_end_matches(|c: char| c.is_ascii_alphabetic()));
-    match capability.and_then(|digits| digits.parse::<u32>().ok()) {
-        Some(number) if number < 86 => return Verdict::NotHere,
-        Some(_) => {}
-        None => {
-            return Verdict::cannot_tell(
-                "whether this GPU can resize its window: its generation is not known",
-                gpu.lspci(),
-            );
-        }
+    let capability = gpu.target.as_deref().and_then(compute_capability);
+    let Some(capability) = capability.as_deref().and_then(Version::parse) else {
+        return Verdict::cannot_tell(
+            "whether this GPU can resize its window: its generation is not known",
+            gpu.lspci(),
+        );
+    };
+    if Some(capability) < Version::parse("8.6") {
+        return Verdict::NotHere;
     }
     let from_nvml = || match view.nvml_device(gpu).map(|device| &device.bar1_bytes.0) {
         Some(bytes) => bytes
@@ -106,8 +101,7 @@ fn of_nvidia(gpu: &Gpu, view: &View) -> Verdict {
 fn of_amd(gpu: &Gpu, view: &View) -> Verdict {
     let address = gpu.pci.as_deref().unwrap_or(&gpu.key);
     let file = |name: &str| format!("/sys/bus/pci/devices/{address}/{name}");
-    let device = view.facts.drm.got().and_then(|drm| drm.amdgpu.get(address));
-    let Some(device) = device else {
+    let Seen::Got(device) = view.amdgpu_device(gpu) else {
         return match gpu.driver.got().map(String::as_str) {
             Some("amdgpu") | None if !gpu.driver.is_absent() => {
                 Verdict::cannot_tell("what amdgpu shows of its memory is not known", gpu.lspci())

@@ -5,7 +5,7 @@ use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::rocm::{Kernels, RocmAgent, Target};
+use crate::view::rocm::{Kernels, RocmAgent, TargetGround};
 use crate::view::{Gpu, View};
 
 crate::check! {
@@ -33,23 +33,10 @@ const KERNELS_UP_TO: &str = "6.3";
 const HAD_KERNELS: &[&str] = &["gfx900", "gfx906", "gfx1010", "gfx1012"];
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
-    if view.wsl().is_some()
-        || !gpu.is_on_bus()
-        || gpu.passed_in == Some(false)
-        || view.is_reserved(gpu)
-    {
-        return Verdict::NotHere;
-    }
-    let target = match &gpu.target {
-        Some(target) if gpu.target_may_accuse => target.as_str(),
-        // Older than GCN: nobody ever meant to compute with ROCm on it.
-        None if gpu.chip.is_some() => return Verdict::NotHere,
-        _ => {
-            return Verdict::cannot_tell("the target of this GPU is not known", gpu.lspci());
-        }
-    };
-    let Some(parsed) = Target::of_name(target) else {
-        return Verdict::NotHere;
+    let (target, parsed) = match view.target_ground(gpu) {
+        TargetGround::Open(target, parsed) => (target, parsed),
+        TargetGround::NotHere => return Verdict::NotHere,
+        TargetGround::Unknown(why) => return Verdict::cannot_tell(why, gpu.lspci()),
     };
     let lists = view.rocm_lists(target);
     let is_listed_now = lists.last().is_some_and(|(_, listed)| *listed);

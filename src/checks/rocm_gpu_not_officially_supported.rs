@@ -6,7 +6,7 @@ use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::version::Version;
-use crate::view::rocm::{Kernels, Target};
+use crate::view::rocm::{Kernels, Target, TargetGround};
 use crate::view::{Gpu, View};
 
 crate::check! {
@@ -29,23 +29,13 @@ crate::check! {
 const BY_PRODUCT: (&str, &[&str]) = ("gfx1030", &["W6800", "V620"]);
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
-    if view.wsl().is_some()
-        || !gpu.is_on_bus()
-        || gpu.passed_in == Some(false)
-        || view.is_reserved(gpu)
-        || is_beside_a_card(gpu, view)
-    {
+    if is_beside_a_card(gpu, view) {
         return Verdict::NotHere;
     }
-    let target = match &gpu.target {
-        Some(target) if gpu.target_may_accuse => target.as_str(),
-        None if gpu.chip.is_some() => return Verdict::NotHere,
-        _ => {
-            return Verdict::cannot_tell("the target of this GPU is not known", gpu.lspci());
-        }
-    };
-    let Some(parsed) = Target::of_name(target) else {
-        return Verdict::NotHere;
+    let (target, parsed) = match view.target_ground(gpu) {
+        TargetGround::Open(target, parsed) => (target, parsed),
+        TargetGround::NotHere => return Verdict::NotHere,
+        TargetGround::Unknown(why) => return Verdict::cannot_tell(why, gpu.lspci()),
     };
     let lists = view.rocm_lists(target);
     let first = lists

@@ -53,10 +53,7 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
     if view.wsl().is_some() {
         return Verdict::NotHere;
     }
-    let module = match view
-        .module("amdgpu")
-        .and_then(|module| module.version.as_ref())
-    {
+    let module = match view.module_version("amdgpu") {
         Seen::Got(version) => version.as_str(),
         // There is none, or it is the kernel's own.
         Seen::Absent => return Verdict::NotHere,

@@ -49,8 +49,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     let mut finding = Finding::new("this GPU uses the memory of the machine")
         .saw(format!("/sys/bus/pci/devices/{address}/device"), name)
         .why("How large a model may be depends on the memory of the machine, not on what is called the GPU's own");
-    let drm = view.facts.drm.got().and_then(|drm| drm.amdgpu.get(address));
-    if let Some(device) = drm {
+    if let Seen::Got(device) = view.amdgpu_device(gpu) {
         for (file, bytes) in [
             ("mem_info_vram_total", &device.vram_bytes),
             ("mem_info_gtt_total", &device.gtt_bytes),

@@ -5,7 +5,7 @@ use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::{Place, View};
+use crate::view::View;
 
 crate::check! {
     /// This is a virtual machine, and no GPU is passed through to it.
@@ -46,7 +46,7 @@ fn run(view: &View, _: &Tables) -> Verdict {
         };
     }
     // A container may see less than its machine has.
-    if let Seen::Got(Place::Container(_)) = view.place {
+    if view.in_container() {
         return Verdict::NotHere;
     }
     // What was recorded of a bus may be a part of it; a virtual display on it points to the answer all the same.

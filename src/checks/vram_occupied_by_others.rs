@@ -166,16 +166,7 @@ fn of_amd(gpu: &Gpu, view: &View) -> Verdict {
         return Verdict::NotHere;
     };
     let file = |name: &str| format!("/sys/bus/pci/devices/{address}/{name}");
-    let device = view
-        .facts
-        .drm
-        .as_ref()
-        .and_then(|drm| match drm.amdgpu.get(address) {
-            Some(device) => Seen::Got(device),
-            None if gpu.driver.got().is_some_and(|driver| driver == "amdgpu") => Seen::default(),
-            None => gpu.driver.as_ref().and_then(|_| Seen::Absent),
-        });
-    let device = match device {
+    let device = match view.amdgpu_device(gpu) {
         Seen::Got(device) => device,
         Seen::Absent => return Verdict::NotHere,
         other => {

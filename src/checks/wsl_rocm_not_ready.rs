@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::version::Version;
-use crate::view::{Place, Stack, Vendor, View, Wanted};
+use crate::view::{Stack, Vendor, View, Wanted};
 
 crate::check! {
     /// ROCm is here under WSL, and does not reach the GPU that Windows lends.
@@ -30,7 +30,7 @@ const PACKAGE: &str = "hsa-runtime-rocr4wsl-amdgpu";
 const WOULD_TELL: &str = "`ldconfig -p | grep librocdxg` and `printenv HSA_ENABLE_DXG_DETECTION`";
 
 fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
-    if view.wsl() != Some(2) || matches!(view.place, Seen::Got(Place::Container(_))) {
+    if view.wsl() != Some(2) || view.in_container() {
         return Verdict::NotHere;
     }
     // Without the node nothing of this matters.

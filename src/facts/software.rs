@@ -66,7 +66,7 @@ pub struct CudaBuild {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HostCompiler {
-    /// Where the links of the first `g++` on `PATH` end. `Absent`: there is none.
+    /// Where the links of the first `gcc` on `PATH` end. `Absent`: there is none.
     pub path: Seen<String>,
     /// Major versions of GCC whose C++ compiler is installed.
     pub installed: Seen<Vec<u32>>,

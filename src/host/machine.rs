@@ -663,29 +663,22 @@ impl Parser {
         let mut text = String::new();
         let mut ended = true;
         let before = self.rest;
-        if let Some((raw, ends)) = self.content_line()? {
-            // Most files are one line, which stands here as it is meant, its end included.
-            let whole = before
-                .get(2..raw.text.len() + 3)
-                .filter(|whole| ends && raw.is_plain && whole.ends_with('\n'));
-            if let Some(whole) = whole
-                && self.rest.as_bytes().first() != Some(&b'|')
-            {
-                return Ok(whole.into());
-            }
-            text.reserve(raw.text.len() + 1);
-            decode_content(raw, &mut text)?;
-            if ends {
-                text.push('\n');
-            }
-            ended = ends;
-        }
         while let Some((raw, ends)) = self.content_line()? {
             if !ended {
                 return Err(error(
                     raw.number - 1,
                     "a lone backslash may only end the last line",
                 ));
+            }
+            // Most files are one line, which stands here as it is meant, its end included.
+            if text.is_empty()
+                && ends
+                && raw.is_plain
+                && self.rest.as_bytes().first() != Some(&b'|')
+                && let Some(whole) = before.get(2..raw.text.len() + 3)
+                && whole.ends_with('\n')
+            {
+                return Ok(whole.into());
             }
             text.reserve(raw.text.len() + 1);
             decode_content(raw, &mut text)?;

@@ -135,7 +135,7 @@ const LOADER_PATH: &str = "LD_LIBRARY_PATH";
 const LOADER_CACHE: &str = "/etc/ld.so.cache";
 const LOADER_CONFIG: &str = "/etc/ld.so.conf";
 const DEFAULT_FOLDER: &str = "default folder";
-/// Most folders that the environment or `ld.so.conf.d` may add.
+/// Most folders that variables or `ld.so.conf.d` may add.
 const ADDED_LIMIT: usize = 64;
 
 /// Programs of interest.
@@ -629,6 +629,20 @@ fn program_file(host: &Host, path: &str) -> Seen<String> {
     target(host, path).and_then(|target| match host.stat(&target) {
         Seen::Got(stat) if !may_run(&stat) => Seen::Absent,
         _ => Seen::Got(target),
+    })
+}
+
+/// Where the links of the first program of that name on `PATH` end.
+fn first_on_path(host: &Host, name: &str) -> Seen<String> {
+    host.env("PATH").and_then(|path| {
+        let folders = path.split(':').filter(|folder| folder.starts_with('/'));
+        for folder in folders.take(ADDED_LIMIT) {
+            match program_file(host, &format!("{}/{name}", folder.trim_end_matches('/'))) {
+                Seen::Absent => {}
+                found => return found,
+            }
+        }
+        Seen::Absent
     })
 }
 

@@ -3,6 +3,9 @@
 use super::log::{Event, Kind};
 use super::{Gpu, View};
 use crate::facts::Seen;
+use crate::facts::display::AmdgpuDevice;
+use crate::tables::{Known, kinds};
+use crate::version::Version;
 
 /// Error number of the kernel for a file that does not exist.
 const ENOENT: i32 = -2;
@@ -57,6 +60,25 @@ impl View<'_> {
             Seen::Absent => AmdgpuGround::Free,
             other => AmdgpuGround::Unknown(format!("{}: {}", gpu.driver_source, other.why())),
         }
+    }
+
+    /// The first kernel whose amdgpu takes a GPU, as far as the tables are sure.
+    pub fn first_kernel(&self, gpu: &Gpu) -> Option<Known<Version>> {
+        let target = gpu.target.as_deref().filter(|_| gpu.target_may_accuse)?;
+        let row = self.tables.row(&kinds::TARGET, target)?;
+        row.version("first_kernel").filter(Known::may_accuse)
+    }
+
+    /// What amdgpu shows of a GPU in sysfs. `Absent`: another driver holds it, or none.
+    pub fn amdgpu_device(&self, gpu: &Gpu) -> Seen<&AmdgpuDevice> {
+        self.facts
+            .drm
+            .as_ref()
+            .and_then(|drm| match drm.amdgpu.get(&gpu.key) {
+                Some(device) => Seen::Got(device),
+                None if gpu.is_held_by("amdgpu") => Seen::default(),
+                None => gpu.driver.as_ref().and_then(|_| Seen::Absent),
+            })
     }
 
     /// Lines that say that amdgpu could not bring this GPU up.

@@ -89,6 +89,11 @@ impl View<'_> {
         })
     }
 
+    /// `/sys/module/NAME/version`. `Absent`: it is not loaded, or it comes with the kernel and has none.
+    pub fn module_version(&self, name: &str) -> Seen<&String> {
+        self.module(name).and_then(|module| module.version.as_ref())
+    }
+
     /// Whether a module is in the kernel, by whatever proves it. A device that is bound to a driver proves its module.
     pub fn loaded(&self, name: &str) -> Loaded {
         if let Some(gpu) = self.gpus.iter().find(|gpu| {
@@ -280,7 +285,7 @@ impl View<'_> {
     pub fn nvml_misses(&self, gpu: &Gpu) -> bool {
         self.facts.nvml.got().is_some()
             && self.nvml_device(gpu).is_none()
-            && gpu.driver.got().is_some_and(|driver| driver == "nvidia")
+            && gpu.is_held_by("nvidia")
     }
 
     /// A variable of this environment. `Absent`: unset, which is not the same as empty.

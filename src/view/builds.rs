@@ -50,6 +50,25 @@ impl DkmsTree<'_> {
     }
 }
 
+/// A driver's module that is loaded, beside the one that the next start takes.
+pub enum NextModule<'v> {
+    /// It is of another version.
+    Other {
+        /// The version that is loaded.
+        loaded: &'v str,
+        /// The file on the disk.
+        path: &'v str,
+        /// Its version.
+        version: &'v str,
+    },
+    /// This version is loaded and on the disk.
+    Same(&'v str),
+    /// There is nothing to compare.
+    NotHere,
+    /// Not known.
+    Unknown(String),
+}
+
 impl View<'_> {
     /// The kernel module that drives the GPUs of a stack and that packages bring along as source. None: such sources of it
     /// are not known here.
@@ -73,6 +92,66 @@ impl View<'_> {
                 BuildGround::Unknown(why)
             }
             _ => BuildGround::Open,
+        }
+    }
+
+    /// Whether the module of a stack's driver that is loaded is the one that the next start takes.
+    pub fn next_module(&self, stack: Stack) -> NextModule<'_> {
+        let Some(module) = self.module_of(stack) else {
+            return NextModule::NotHere;
+        };
+        // One from a container brings its module along; what is on the disk is left over.
+        if stack == Stack::Cuda && self.driver_container().is_some() {
+            return NextModule::NotHere;
+        }
+        match self.build_ground(stack) {
+            BuildGround::Open => {}
+            BuildGround::NotHere => return NextModule::NotHere,
+            BuildGround::Unknown(why) => return NextModule::Unknown(why),
+        }
+        let source = format!("/sys/module/{module}/version");
+        // A module that comes with the kernel has no version.
+        let loaded = match self.module_version(module) {
+            Seen::Got(loaded) if loaded.trim().is_empty() => {
+                return NextModule::Unknown(format!("{source} is empty"));
+            }
+            Seen::Got(loaded) => loaded.trim(),
+            Seen::Absent => return NextModule::NotHere,
+            other => return NextModule::Unknown(format!("{source}: {}", other.why())),
+        };
+        let files = match self.module_files(module) {
+            Seen::Got(files) => files,
+            // Another check says that there is none for this kernel.
+            Seen::Absent => return NextModule::NotHere,
+            other => {
+                let why = other.map(|_| ()).why();
+                let folder = self.running_kernel_folder();
+                return NextModule::Unknown(format!("{folder}: {why}"));
+            }
+        };
+        let versions: Vec<(&str, Option<&str>)> = files
+            .iter()
+            .map(|file| {
+                let version = file.info.got().and_then(|info| info.version.as_deref());
+                (file.path.as_str(), version)
+            })
+            .collect();
+        if versions.iter().any(|(_, version)| *version == Some(loaded)) {
+            return NextModule::Same(loaded);
+        }
+        // The first file is the one that the next start takes; one of AMD that comes with the kernel has no version.
+        let Some((path, Some(version))) = versions.first().copied() else {
+            return NextModule::Unknown(format!(
+                "the version of {module} on the disk is not known"
+            ));
+        };
+        if versions.iter().any(|(_, version)| version.is_none()) {
+            return NextModule::Unknown(format!("not every file of {module} tells its version"));
+        }
+        NextModule::Other {
+            loaded,
+            path,
+            version,
         }
     }
 

@@ -7,7 +7,7 @@ use super::{Gpu, Loaded, Place, Stack, View, join};
 use crate::facts::software::Library;
 use crate::facts::{Seen, Why};
 use crate::finding::Evidence;
-use crate::fix::{self, FixCall, Ground};
+use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::version::{Version, compute_capability};
 
@@ -78,7 +78,7 @@ pub enum Flavour {
 }
 
 /// The last branch of NVIDIA's driver that takes a GPU. None: the newest does, or it is not known.
-fn last_branch(gpu: &Gpu, tables: &Tables) -> Option<u64> {
+pub fn last_branch(gpu: &Gpu, tables: &Tables) -> Option<u64> {
     tables.last_nvidia_branch(gpu.target.as_deref()?)?.branch
 }
 
@@ -131,6 +131,11 @@ pub fn is_set_aside(driver: &str) -> bool {
 }
 
 impl Gpu {
+    /// The driver of that name is known to hold it.
+    pub fn is_held_by(&self, name: &str) -> bool {
+        self.driver.got().is_some_and(|driver| driver == name)
+    }
+
     /// Held for a virtual machine or a program in user space.
     pub fn is_set_aside(&self) -> bool {
         self.driver.got().is_some_and(|driver| is_set_aside(driver))
@@ -436,7 +441,7 @@ impl View<'_> {
         self.gpus_of(Stack::Cuda).any(|other| {
             other.key != gpu.key
                 && !other.remembered
-                && other.driver.got().is_some_and(|driver| driver == "nvidia")
+                && other.is_held_by("nvidia")
                 && listed(other)
                 && loses(other)
         })
@@ -505,6 +510,18 @@ impl View<'_> {
                 }
             }),
         }
+    }
+
+    /// NVIDIA's module is of the flavour that cannot run a GPU: `true`, the open one. None: it is of the other one, or that is
+    /// not known.
+    pub fn nvidia_misfit(&self, gpu: &Gpu, tables: &Tables) -> Option<bool> {
+        let (is_open, _) = self.nvidia_is_open().into_got()?;
+        let cannot = match is_open {
+            // The open module drives no GPU that a later branch has dropped.
+            true => last_branch(gpu, tables).is_some(),
+            false => gpu.needs_open_module() == Some(true),
+        };
+        cannot.then_some(is_open)
     }
 
     /// Whether NVIDIA's module is the open one (`open`), or the proprietary one, where the GPU needs that. `needs_it`: the
@@ -635,8 +652,7 @@ impl View<'_> {
 
     /// How a driver for data-centre GPUs is installed, where that is not as for any other.
     fn nvidia_server_fix(&self, calls: &[FixCall]) -> Option<FixCall> {
-        let families = fix::families(self.facts.os_release.got(), Ground::Machine);
-        let is_ubuntu = families.iter().any(|family| family == "ubuntu");
+        let is_ubuntu = self.is_of_family("ubuntu");
         let is_open = calls
             .iter()
             .any(|call| call.recipe == "install-nvidia-driver-open");
@@ -655,10 +671,7 @@ impl View<'_> {
         gpus: &[&Gpu],
         tables: &Tables,
     ) -> Vec<FixCall> {
-        let families = fix::families(self.facts.os_release.got(), Ground::Machine);
-        let is_image = families
-            .iter()
-            .any(|family| family == "nixos" || family == "ostree");
+        let is_image = self.is_of_family("nixos") || self.is_of_family("ostree");
         let builder = self.builder_of("nvidia");
         let call = match (&builder, self.ready_nvidia_module()) {
             (Seen::Got(builder), _) if !is_image => build_fix("nvidia", builder, release),

@@ -1,8 +1,9 @@
 //! What brings a runtime of its own: toolkits of the system, Python environments, the image of a container.
 
-use super::{Place, Stack, View};
+use super::{Stack, View};
 use crate::facts::Seen;
 use crate::facts::python::PythonEnvironment;
+use crate::facts::software::CudaBuild;
 use crate::tables::kinds;
 use crate::version::Version;
 
@@ -84,6 +85,16 @@ impl Environment<'_> {
                 .and_then(|version| parsed(version, "CUDA_VERSION".to_owned(), "image")),
         }
     }
+}
+
+/// What there is to ask about building with CUDA.
+pub enum ToolkitGround<'v> {
+    /// The folder of the toolkit that builds take, and what its headers say.
+    Open(&'v str, &'v CudaBuild),
+    /// There is no toolkit that could build.
+    NotHere,
+    /// Why that is not known, and what would tell where it is not the headers.
+    Unknown(&'static str, Option<&'static str>),
 }
 
 /// The CUDA version that the driver offers.
@@ -190,6 +201,24 @@ impl View<'_> {
         }
     }
 
+    /// The same with what its headers say.
+    pub fn toolkit_ground(&self) -> ToolkitGround<'_> {
+        let Some(software) = self.facts.software.got() else {
+            return ToolkitGround::Unknown("libraries and toolkits were not looked at", None);
+        };
+        match self.chosen_toolkit() {
+            Seen::Got((folder, _)) => match software.cuda_builds.get(folder) {
+                Some(build) => ToolkitGround::Open(folder, build),
+                None => ToolkitGround::Unknown("the headers of the toolkit were not read", None),
+            },
+            Seen::Absent => ToolkitGround::NotHere,
+            _ => ToolkitGround::Unknown(
+                "which CUDA toolkit a build would take is not known",
+                Some("`command -v nvcc`"),
+            ),
+        }
+    }
+
     /// Somebody builds extensions here: only they set this.
     pub fn builds_extensions(&self) -> bool {
         self.variable("TORCH_CUDA_ARCH_LIST").got().is_some()
@@ -247,8 +276,7 @@ impl<'a> View<'a> {
                 kind: Kind::Python(python),
             });
         }
-        let is_container = matches!(self.place, Seen::Got(Place::Container(_)));
-        if is_container && !self.variable("CUDA_VERSION").is_absent() {
+        if self.in_container() && !self.variable("CUDA_VERSION").is_absent() {
             found.push(Environment {
                 key: "image".to_owned(),
                 stack: Some(Stack::Cuda),

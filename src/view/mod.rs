@@ -20,9 +20,10 @@ mod wanted;
 pub use crate::terms::{Stack, Vendor};
 pub use amdgpu::{AmdgpuGround, MissingFirmware, carries_drivers_back};
 pub use ask::{AtFirstUse, Loaded, NvmlGround, RELEASE_FILE};
-pub use builds::{BuildGround, DkmsTree, build_fix};
+pub use builds::{BuildGround, DkmsTree, NextModule, build_fix};
 pub use drivers::{
-    DriverGround, FitGround, Flavour, GpusToDrive, Takes, is_of_module, is_set_aside, legacy_branch,
+    DriverGround, FitGround, Flavour, GpusToDrive, Takes, is_of_module, is_set_aside, last_branch,
+    legacy_branch,
 };
 pub use environments::Environment;
 pub use libraries::{Allowed, Asking};
@@ -205,6 +206,16 @@ impl<'a> View<'a> {
                     || matches!(self.wanted(*stack), Wanted::Yes(_))
             })
             .collect()
+    }
+
+    /// The families of this distribution, the nearest first, wherever it runs.
+    pub fn families(&self) -> Vec<String> {
+        fix::families(self.facts.os_release.got(), Ground::Machine)
+    }
+
+    /// This distribution is of that family.
+    pub fn is_of_family(&self, name: &str) -> bool {
+        self.families().iter().any(|family| family == name)
     }
 
     /// A fix for this distribution and place; None: the recipe has no row for it.

@@ -146,6 +146,16 @@ pub enum Kernels {
     Unknown(String),
 }
 
+/// What there is to say of how ROCm and a GPU fit.
+pub enum TargetGround<'g> {
+    /// Its target, by name and taken apart.
+    Open(&'g str, Target),
+    /// Nothing: it is not on this system, kept for a guest, or older than what ROCm ever took.
+    NotHere,
+    /// Why that is not known.
+    Unknown(&'static str),
+}
+
 impl View<'_> {
     /// The overrides of this environment, by name. `Absent`: none is set.
     pub fn overrides(&self) -> Seen<Vec<(String, &str)>> {
@@ -322,6 +332,26 @@ impl View<'_> {
                 Some((version, list.value.iter().any(|name| name == target)))
             })
             .collect()
+    }
+
+    /// Whether it can be said how ROCm and a GPU fit: its target, as the tables and as the runtime know it.
+    pub fn target_ground<'g>(&self, gpu: &'g Gpu) -> TargetGround<'g> {
+        if self.wsl().is_some()
+            || !gpu.is_on_bus()
+            || gpu.passed_in == Some(false)
+            || self.is_reserved(gpu)
+        {
+            return TargetGround::NotHere;
+        }
+        match &gpu.target {
+            Some(target) if gpu.target_may_accuse => Target::of_name(target)
+                .map_or(TargetGround::NotHere, |parsed| {
+                    TargetGround::Open(target, parsed)
+                }),
+            // Older than GCN: nobody ever meant to compute with ROCm on it.
+            None if gpu.chip.is_some() => TargetGround::NotHere,
+            _ => TargetGround::Unknown("the target of this GPU is not known"),
+        }
     }
 
     /// What tells the target of a GPU: its node in KFD, else its id.

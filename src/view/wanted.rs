@@ -159,7 +159,7 @@ impl View<'_> {
     fn signs_of_nvidia_driver(&self, signs: &mut Signs) {
         signs.add_found(
             self.gpus_of(Stack::Cuda)
-                .find(|gpu| gpu.driver.got().map(String::as_str) == Some("nvidia"))
+                .find(|gpu| gpu.is_held_by("nvidia"))
                 .map(|gpu| format!("{} is bound to nvidia", gpu.key)),
         );
         if self.gpus_of(Stack::Cuda).next().is_none() {

@@ -27,35 +27,36 @@ fn fakes_by_name() -> Option<PathBuf> {
     fake("installed")
 }
 
+fn rustc() -> String {
+    std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned())
+}
+
+/// Compiles `tests/fakes/NAME.rs` alone, with nothing but the standard library.
+pub fn compile(name: &str, kind: &str, into: &Path) {
+    let source = format!("{}/tests/fakes/{name}.rs", env!("CARGO_MANIFEST_DIR"));
+    let built = Command::new(rustc())
+        .args(["--edition", "2024", "--crate-type", kind])
+        .args(["-C", "opt-level=1", "-o"])
+        .arg(into)
+        .arg(source)
+        .output()
+        .expect("rustc");
+    assert!(
+        built.status.success(),
+        "{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+}
+
 fn build() -> Option<PathBuf> {
-    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    if !have(&[&rustc]) {
+    if !have(&[&rustc()]) {
         return None;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fakes");
     let installed = folder.join("installed");
     fs::create_dir_all(&installed).expect("a folder");
     for name in ["nvml", "nvml_old", "cuda", "rocm_smi", "rocm_smi_old"] {
-        let source = format!("{}/tests/fakes/{name}.rs", env!("CARGO_MANIFEST_DIR"));
-        let built = Command::new(&rustc)
-            .args([
-                "--edition",
-                "2024",
-                "--crate-type",
-                "cdylib",
-                "-C",
-                "opt-level=1",
-                "-o",
-            ])
-            .arg(folder.join(name))
-            .arg(source)
-            .output()
-            .expect("rustc");
-        assert!(
-            built.status.success(),
-            "{}",
-            String::from_utf8_lossy(&built.stderr)
-        );
+        compile(name, "cdylib", &folder.join(name));
     }
     for (name, library) in [("nvml", "libnvidia-ml.so.1"), ("cuda", "libcuda.so.1")] {
         fs::copy(folder.join(name), installed.join(library)).expect("a copy");

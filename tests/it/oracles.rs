@@ -2,6 +2,7 @@
 //! a GPU; `tests/real-parts.sh` fetches them.
 
 use crate::common::{Folder, gpucheck, run};
+use crate::libraries;
 use crate::real_parts::{BRANCHES, LIBRARIES, parts};
 use gpucheck::tables::{Tables, kinds};
 use serde_json::Value;
@@ -34,22 +35,8 @@ fn wheels() -> Option<PathBuf> {
 
 /// The program that asks a runtime library.
 fn asker() -> PathBuf {
-    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ask_runtime");
-    let built = Command::new(rustc)
-        .args(["--edition", "2024", "-o"])
-        .arg(&program)
-        .arg(format!(
-            "{}/tests/fakes/ask_runtime.rs",
-            env!("CARGO_MANIFEST_DIR")
-        ))
-        .output()
-        .expect("rustc");
-    assert!(
-        built.status.success(),
-        "{}",
-        String::from_utf8_lossy(&built.stderr)
-    );
+    libraries::compile("ask_runtime", "bin", &program);
     program
 }
 

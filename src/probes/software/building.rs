@@ -1,7 +1,7 @@
 //! What building with CUDA toolkits is bound to: limits in their headers, the host's compiler and the C library's headers.
 
 use super::toolkits;
-use super::{program_file, target};
+use super::{first_on_path, program_file, target};
 use crate::facts::Seen;
 use crate::facts::software::{CudaBuild, HostCompiler};
 use crate::host::Host;
@@ -9,7 +9,7 @@ use crate::host::Host;
 /// Where GCC keeps its parts, by the machine they compile for and the version: Debian's older and newer place and Arch's,
 /// Fedora's, SUSE's.
 const GCC_FOLDERS: &[&str] = &["/usr/lib/gcc", "/usr/libexec/gcc", "/usr/lib64/gcc"];
-/// Most versions of GCC, folders of `PATH` and kinds of machines.
+/// Most kinds of machines that GCC compiles for.
 const LIMIT: usize = 64;
 /// The file with which distributions name a compiler that their toolkit can work with.
 const PROFILE: &str = "/etc/profile.d/cuda.sh";
@@ -119,20 +119,6 @@ pub(super) fn host_compiler(host: &Host) -> HostCompiler {
         }),
         glibc: glibc(host),
     }
-}
-
-/// Where the links of the first program of that name on `PATH` end.
-fn first_on_path(host: &Host, name: &str) -> Seen<String> {
-    host.env("PATH").and_then(|path| {
-        let folders = path.split(':').filter(|folder| folder.starts_with('/'));
-        for folder in folders.take(LIMIT) {
-            match program_file(host, &format!("{}/{name}", folder.trim_end_matches('/'))) {
-                Seen::Absent => {}
-                found => return found,
-            }
-        }
-        Seen::Absent
-    })
 }
 
 /// Majors of GCC whose C++ compiler is there.

@@ -1,12 +1,12 @@
 //! ROCm and CUDA on disk: which installations there are, of which version, and for which GPUs they have kernels.
 
-use super::{MAIN_FOLDERS, Names, plain_folder, program_file};
+use super::{MAIN_FOLDERS, Names, first_on_path, plain_folder, program_file};
 use crate::facts::software::RocmInstall;
 use crate::facts::{Named, Seen};
 use crate::host::Host;
 use std::collections::BTreeMap;
 
-/// Most installations of one kind, and most folders of `PATH`.
+/// Most installations of one kind.
 const LIMIT: usize = 64;
 /// Variables that name a ROCm installation.
 const ROCM_VARIABLES: &[&str] = &["ROCM_PATH", "ROCM_HOME", "HIP_PATH"];
@@ -161,17 +161,7 @@ pub(super) fn compiler_of(toolkit: &str) -> String {
 
 /// The folder of the toolkit whose `nvcc` comes first. A folder of `PATH` that cannot be looked at may have one.
 fn nvcc(host: &Host) -> Seen<String> {
-    host.env("PATH").and_then(|path| {
-        let folders = path.split(':').filter(|folder| folder.starts_with('/'));
-        for folder in folders.take(LIMIT) {
-            let folder = folder.trim_end_matches('/');
-            match program_file(host, &format!("{folder}/nvcc")) {
-                Seen::Absent => {}
-                found => return found.map(|file| toolkit_of(host, &file)),
-            }
-        }
-        Seen::Absent
-    })
+    first_on_path(host, "nvcc").map(|file| toolkit_of(host, &file))
 }
 
 /// The toolkit that a compiler belongs to.
