@@ -38,6 +38,11 @@ const COUNTS: &str = "nvmlDeviceGetTotalEccErrors()";
 const ASK_NVIDIA: &str = "`nvidia-smi -q -d ECC`";
 
 fn of_nvidia(gpu: &Gpu, view: &View) -> Verdict {
+    // What else holds it may have reset it, and no program of this system computes on it.
+    let is_others = gpu.driver.got().is_some_and(|driver| driver != "nvidia");
+    if gpu.passed_in == Some(false) || is_others {
+        return Verdict::NotHere;
+    }
     let logged = view.log_of(gpu).find(|event| match event.kind {
         Kind::Xid { number, .. } => XIDS_OF_ECC.contains(&number),
         _ => false,

@@ -23,12 +23,14 @@ crate::check! {
     "gpu-bound-to-vfio", Driver, Warning, each Gpu, run
 }
 
-const HOLDERS: [&str; 5] = [
-    "vfio-pci",
-    "pci-stub",
-    "xen-pciback",
-    "pciback",
-    "nvgrace_gpu_vfio_pci",
+/// What starts virtual machines; those that give their nodes to Kubernetes do so through KubeVirt or Kata.
+const GUEST_UNITS: [&str; 6] = [
+    "incus.service",
+    "k3s.service",
+    "kubelet.service",
+    "libvirtd.service",
+    "snap.lxd.daemon.service",
+    "virtqemud.service",
 ];
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
@@ -41,7 +43,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         Seen::Absent => return Verdict::NotHere,
         other => return Verdict::cannot_tell(format!("{source}: {}", other.why()), gpu.lspci()),
     };
-    if !HOLDERS.contains(&driver) {
+    if !gpu.is_set_aside() {
         return Verdict::fine(format!("bound to {driver}"));
     }
     let Some(stack) = Stack::ALL
@@ -114,11 +116,11 @@ fn is_wanted(stack: Stack, view: &View) -> bool {
 }
 
 /// What shows that this system runs virtual machines for others.
-fn guests(view: &View) -> Option<(&'static str, String)> {
+fn guests(view: &View) -> Option<(String, String)> {
     let release = view.kernel_release().into_got().unwrap_or_default();
     if release.contains("-pve") {
         return Some((
-            "/proc/sys/kernel/osrelease",
+            "/proc/sys/kernel/osrelease".to_owned(),
             format!("{release}: a kernel of Proxmox"),
         ));
     }
@@ -129,11 +131,22 @@ fn guests(view: &View) -> Option<(&'static str, String)> {
         .and_then(|surroundings| surroundings.hypervisor.got())
         .is_some_and(|kind| kind == "xen");
     if under_xen {
-        return Some(("/sys/hypervisor/type", "xen".to_owned()));
+        return Some(("/sys/hypervisor/type".to_owned(), "xen".to_owned()));
     }
-    ["pve-kernel*", "proxmox-*"].iter().find_map(|pattern| {
+    let by_package = ["pve-kernel*", "proxmox-*"].iter().find_map(|pattern| {
         let packages = view.packages_matching(pattern).into_got()?;
         let (name, _) = packages.first()?;
-        Some((view.package_database(), format!("{name} is installed")))
-    })
+        Some((
+            view.package_database().to_owned(),
+            format!("{name} is installed"),
+        ))
+    });
+    let units = view.facts.services.got().map(|services| &services.units);
+    let by_unit = || {
+        GUEST_UNITS.iter().find_map(|name| {
+            let unit = units?.get(*name)?.got()?;
+            Some((unit.file.clone(), format!("{name} starts virtual machines")))
+        })
+    };
+    by_package.or_else(by_unit)
 }

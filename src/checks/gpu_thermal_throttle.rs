@@ -25,6 +25,8 @@ crate::check! {
 }
 
 const REASONS: &str = "nvmlDeviceGetCurrentClocksThrottleReasons()";
+/// No GPU is told to slow down below, in degrees Celsius: a lower limit is none.
+const LOWEST_LIMIT: u32 = 60;
 const ASK_NVIDIA: &str = "`nvidia-smi -q -d TEMPERATURE,PERFORMANCE`";
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
@@ -74,6 +76,7 @@ fn of_nvidia(gpu: &Gpu, view: &View) -> Verdict {
         return with_heat(found(title, "hardware").saw(REASONS, "hw_thermal_slowdown")).into();
     }
     if let (Some(celsius), Some(limit)) = (temperature, device.slowdown_c.got())
+        && *limit >= LOWEST_LIMIT
         && celsius >= limit
     {
         let title = "the GPU is as hot as it may be before the hardware slows it down";
@@ -86,7 +89,13 @@ fn of_nvidia(gpu: &Gpu, view: &View) -> Verdict {
     }
     if held("sw_thermal_slowdown") {
         let title = "the driver holds the clocks down: the GPU is hot";
-        return with_heat(found(title, "software").saw(REASONS, "sw_thermal_slowdown")).into();
+        let finding = with_heat(found(title, "software").saw(REASONS, "sw_thermal_slowdown"));
+        // That of a laptop is meant to run at this limit.
+        return match view.is_of_laptop(gpu) {
+            Seen::Got(false) => finding,
+            _ => finding.severity(Severity::Note),
+        }
+        .into();
     }
     match (reasons, temperature) {
         (Seen::Got(_), Some(celsius)) => Verdict::fine(format!(
@@ -128,7 +137,9 @@ fn by_sensors(gpu: &Gpu, view: &View) -> Verdict {
     let Some((name, value)) = hottest else {
         return Verdict::NotHere;
     };
-    if *value >= HOT && stands_still(sensors) && gpu.integrated != Some(true) && !gpu.data_centre {
+    // What counts the fans of a laptop is not the driver of its GPU.
+    let has_own_fan = view.is_of_laptop(gpu) == Seen::Got(false) && !gpu.data_centre;
+    if *value >= HOT && stands_still(sensors) && gpu.integrated == Some(false) && has_own_fan {
         return found("the fan stands still while the GPU is hot", "fan-stopped")
             .likely()
             .saw(format!("{folder}/hwmon*/{name}_input"), degrees(*value))

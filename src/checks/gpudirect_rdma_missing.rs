@@ -5,6 +5,7 @@ use crate::facts::Seen;
 use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
+use crate::version::Version;
 use crate::view::{Gpu, Loaded, Stack, View};
 
 crate::check! {
@@ -29,6 +30,8 @@ const WOULD_TELL: &str = "`lsmod | grep peermem` and `cat /proc/driver/nvidia/ve
 const MODULES: [&str; 2] = ["nvidia_peermem", "nv_peer_mem"];
 /// Class of InfiniBand adapters. Those of Ethernet may do RDMA too, and mostly nobody uses it.
 const INFINIBAND: u32 = 0x0207;
+/// Linux from which RDMA takes DMA-BUF, as NVIDIA's documentation of GPUDirect RDMA has it.
+const FIRST_DMA_BUF: &str = "5.12";
 
 fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     // What amdgpu needs for it no file of this version tells.
@@ -72,8 +75,21 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     }
     match view.nvidia_is_open() {
         Seen::Got((false, seen)) => evidence.push(seen),
-        Seen::Got((true, _)) => {
-            return Verdict::fine("the open kernel module gives the adapters memory by DMA-BUF");
+        Seen::Got((true, seen)) => {
+            let release = view.kernel_release().into_got().unwrap_or_default();
+            return match Version::parse(&release) {
+                version if version.is_some() && version >= Version::parse(FIRST_DMA_BUF) => {
+                    Verdict::fine("the open kernel module gives the adapters memory by DMA-BUF")
+                }
+                // Kernels of distributions have it from later ones.
+                _ => Verdict::cannot_tell(
+                    format!(
+                        "whether kernel {release} lets the open module give memory by DMA-BUF ({}: {})",
+                        seen.source, seen.says
+                    ),
+                    WOULD_TELL,
+                ),
+            };
         }
         other => {
             return Verdict::cannot_tell(

@@ -2,7 +2,7 @@
 
 use crate::check::Verdict;
 use crate::facts::Seen;
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::{Gpu, NvmlGround, View};
@@ -75,17 +75,24 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     }) {
         return Verdict::fine("it takes one program at a time, which may be the daemon of MPS");
     }
-    Finding::new("the compute mode of this GPU lets one program in, which is there already")
-        .saw(CALL, mode)
-        .saw(
-            "nvmlDeviceGetComputeRunningProcesses_v3()",
-            format!(
-                "{} ({})",
-                process.name.as_deref().unwrap_or("a process"),
-                process.pid
-            ),
-        )
-        .why("Every further CUDA program is refused with 46 until that one ends")
-        .fix(fix())
-        .into()
+    let finding =
+        Finding::new("the compute mode of this GPU lets one program in, which is there already")
+            .saw(CALL, mode)
+            .saw(
+                "nvmlDeviceGetComputeRunningProcesses_v3()",
+                format!(
+                    "{} ({})",
+                    process.name.as_deref().unwrap_or("a process"),
+                    process.pid
+                ),
+            )
+            .why("Every further CUDA program is refused with 46 until that one ends");
+    // One's own program has what it wants, and a scheduler sets the mode for each of its jobs.
+    let is_own = process.uid.is_some() && process.uid == view.own_user();
+    match is_own || view.scheduler_job().is_some() {
+        true => finding.severity(Severity::Note).works_all_the_same(),
+        false => finding,
+    }
+    .fix(fix())
+    .into()
 }

@@ -126,7 +126,7 @@ fn run(stack: Stack, view: &View, tables: &Tables) -> Verdict {
     if !end.may_accuse() {
         return fix(finding.severity(Severity::Note).likely()).into();
     }
-    match keeper(view) {
+    match keeper(view, version) {
         Seen::Absent => fix(finding).into(),
         Seen::Got(package) => fix(finding.severity(Severity::Note).saw(
             view.package_database(),
@@ -145,46 +145,53 @@ fn is_over(end: &str, today: &str) -> bool {
     }
 }
 
-/// A package of the driver that a distribution built, which mends branches longer than NVIDIA: Ubuntu and Debian put their name
-/// into the version, RPM Fusion keeps old branches under names of their own. `Absent`: the driver comes from NVIDIA.
-fn keeper(view: &View) -> Seen<String> {
-    let mut unknown = false;
-    let repositories = view
-        .facts
-        .packages
-        .got()
-        .map(|packages| &packages.repositories);
-    let has_nvidias = repositories.is_some_and(|files| {
-        let mut all = files.items.values().flatten();
-        all.any(|one| one.enabled && one.url.contains("developer.download.nvidia.com"))
+/// A package of the driver that a distribution built, which mends branches longer than NVIDIA. It is one where no repository
+/// of NVIDIA's is in use; beside one Ubuntu's, Debian's and RPM Fusion's old branches still show by names and versions.
+/// `Absent`: the driver comes from NVIDIA.
+fn keeper(view: &View, version: &str) -> Seen<String> {
+    let Some(packages) = view.facts.packages.got() else {
+        // No package manager: it came with NVIDIA's installer.
+        return view.facts.packages.as_ref().map(|_| String::new());
+    };
+    let mut repositories = packages.repositories.items.values().flatten();
+    let contains = |url: &str, words: &[&str]| words.iter().any(|word| url.contains(word));
+    // Mirrors keep NVIDIA's names; others who package its driver have them, too.
+    let has_nvidias = repositories.any(|one| {
+        one.enabled
+            && contains(&one.url, &["nvidia", "cuda"])
+            && !contains(&one.url, &["rpmfusion", "negativo17", "graphics-drivers"])
     });
+    let mut unknown = !has_nvidias && !packages.repositories.whole;
     for pattern in [
         "nvidia*",
         "libnvidia*",
         "libcuda1",
         "linux-modules-nvidia*",
         "akmod-nvidia*",
+        "kmod-nvidia*",
         "xorg-x11-drv-nvidia*",
     ] {
-        match view.packages_matching(pattern) {
-            Seen::Got(packages) => {
-                let own = packages.iter().find(|(name, package)| {
-                    let version = package.version.as_str();
-                    version.contains("ubuntu0.")
-                        // NVIDIA's own packages for Ubuntu end so, too.
-                        || (version.contains("ubuntu") && !has_nvidias)
-                        || version.contains("~deb")
-                        || version.contains("+deb")
-                        || name.contains("xx")
-                        || name.starts_with("linux-modules-nvidia")
-                });
-                if let Some((name, package)) = own {
-                    return Seen::Got(format!("{name} {}", package.version));
-                }
+        let found = match view.packages_matching(pattern) {
+            Seen::Got(found) => found,
+            Seen::Absent => continue,
+            _ => {
+                unknown = true;
+                continue;
             }
-            // No package manager: it came with NVIDIA's installer.
-            Seen::Absent => {}
-            _ => unknown = true,
+        };
+        let mut of_driver = found
+            .iter()
+            .filter(|(_, package)| package.upstream().starts_with(version));
+        let own = of_driver.find(|(name, package)| {
+            !has_nvidias && packages.repositories.whole
+                || ["ubuntu0.", "~deb", "+deb", "~bpo"]
+                    .iter()
+                    .any(|mark| package.version.contains(mark))
+                || name.contains("xx")
+                || name.starts_with("linux-modules-nvidia")
+        });
+        if let Some((name, package)) = own {
+            return Seen::Got(format!("{name} {}", package.version));
         }
     }
     match unknown {

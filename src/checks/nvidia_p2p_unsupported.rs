@@ -26,6 +26,7 @@ crate::check! {
 
 const WOULD_TELL: &str = "`nvidia-smi topo -p2p r`";
 const LEVEL: &str = "NCCL_P2P_LEVEL";
+const DISABLE: &str = "NCCL_P2P_DISABLE";
 /// Ada Lovelace and Blackwell, as they come in GeForce cards.
 const TARGETS: [&str; 2] = ["sm_89", "sm_120"];
 
@@ -56,14 +57,32 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
             gpu.name.as_deref().unwrap_or(name),
         );
     }
+    let is_off = match view.variable(DISABLE) {
+        Seen::Got(value) => value.trim() != "0" && !value.trim().is_empty(),
+        Seen::Absent => false,
+        other => {
+            return Verdict::cannot_tell(
+                format!("whether the direct way is off; {DISABLE}: {}", other.why()),
+                WOULD_TELL,
+            );
+        }
+    };
     match view.variable(LEVEL) {
-        // LOC and 0 mean: never.
-        Seen::Got(level) if !matches!(level.trim(), "" | "0" | "LOC" | "loc") => finding
+        // LOC and 0 mean: never; NVL by NVLink alone, which these cards do not have.
+        Seen::Got(level)
+            if !is_off
+                && !matches!(
+                    level.trim().to_ascii_uppercase().as_str(),
+                    "" | "0" | "LOC" | "NVL"
+                ) =>
+        {
+            finding
             .severity(Severity::Warning)
             .saw(LEVEL, level)
             .why("The variable asks NCCL for the direct way, which these cards do not have: jobs may hang")
             .fix(FixCall::new("let-nccl-choose").with("name", LEVEL))
-            .into(),
+            .into()
+        }
         Seen::Got(_) | Seen::Absent => finding.into(),
         other => Verdict::cannot_tell(
             format!("whether the direct way is asked for; {LEVEL}: {}", other.why()),

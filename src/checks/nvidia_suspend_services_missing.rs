@@ -28,6 +28,8 @@ crate::check! {
 }
 
 const UNITS: [&str; 2] = ["nvidia-suspend.service", "nvidia-resume.service"];
+/// What every sleep goes through that keeps the memory of the machine.
+const SLEEPS: [&str; 3] = ["sleep.target", "suspend.target", "systemd-suspend.service"];
 const WOULD_TELL: &str = "`grep -E 'PreserveVideoMemory|SuspendNotifiers' /proc/driver/nvidia/params` and `systemctl is-enabled nvidia-suspend nvidia-resume`";
 const PARAMS: &str = "/proc/driver/nvidia/params";
 
@@ -65,6 +67,14 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
             );
         }
     };
+    // A machine that was told not to sleep needs none of them.
+    let masked = SLEEPS.iter().find_map(|name| {
+        let unit = units.get(*name)?.got()?;
+        unit.masked.then_some(name)
+    });
+    if let Some(name) = masked {
+        return Verdict::fine(format!("this machine does not sleep: {name} is masked"));
+    }
     // Without systemd something else may tell the driver.
     let has_systemd = units.values().any(|unit| unit.got().is_some());
     let mut finding = Finding::new(

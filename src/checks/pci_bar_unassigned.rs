@@ -58,6 +58,16 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     if works {
         return Verdict::fine("its driver reaches it");
     }
+    // A driver of NVIDIA that holds it has its windows most likely, and nobody asked.
+    if gpu.is_held_by("nvidia") && view.facts.nvml.is_unknown() {
+        return Verdict::cannot_tell(
+            format!(
+                "{source}: {missing}; whether its driver reaches it all the same: NVML: {}",
+                view.facts.nvml.why()
+            ),
+            "`nvidia-smi`",
+        );
+    }
     let said = view.log_of(gpu).filter(|event| match event.kind {
         Kind::BarUnassigned {
             of_virtual_function,

@@ -28,10 +28,17 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     if gpu.integrated == Some(true) || view.is_of_laptop(gpu) == Seen::Got(true) {
         return Verdict::NotHere;
     }
-    match gpu.vendor {
+    let verdict = match gpu.vendor {
         Vendor::Nvidia => of_nvidia(gpu, view),
         Vendor::Amd => of_amd(gpu, view),
         Vendor::Intel | Vendor::Other => Verdict::NotHere,
+    };
+    match (&verdict, view.is_of_laptop(gpu)) {
+        (Verdict::Found(_), unknown) if unknown.is_unknown() => Verdict::cannot_tell(
+            "its power limit is below the default, as that of a laptop may be; what kind of machine this is is not known",
+            "`cat /sys/class/dmi/id/chassis_type`",
+        ),
+        _ => verdict,
     }
 }
 

@@ -133,10 +133,14 @@ fn of_amd(gpu: &Gpu, view: &View) -> Verdict {
             gpu.lspci(),
         );
     }
-    let cards = view.gpus.iter().filter(|other| {
-        other.vendor == Vendor::Amd && other.is_on_bus() && other.integrated == Some(false)
-    });
-    let finding = match cards.count() > 1 {
+    let has_small_window = |other: &&Gpu| {
+        other.integrated == Some(false)
+            && view.amdgpu_device(other).got().is_some_and(|device| {
+                let sizes = device.visible_vram_bytes.got().zip(device.vram_bytes.got());
+                sizes.is_some_and(|(visible, total)| visible < total && *visible <= SMALL)
+            })
+    };
+    let finding = match view.gpus.iter().filter(has_small_window).count() > 1 {
         true => found("Several AMD GPUs cannot reach each other's memory through so small a window: transfers go by way of the processor")
             .cause("multi-gpu")
             .severity(Severity::Warning),

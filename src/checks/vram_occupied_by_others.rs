@@ -18,7 +18,7 @@ crate::check! {
     /// ## How it comes about
     /// Another user or a service computes on the same GPU, a program that crashed still holds its memory, or several containers
     /// share the GPU by turns (time slicing), which keeps nobody within bounds. Programs of one's own, as servers that take
-    /// most of the memory by design, are no finding.
+    /// most of the memory by design, are no finding; a service that does so is a note.
     ///
     /// ## How to confirm
     /// `nvidia-smi` lists programs and memory; for AMD `rocm-smi --showpids --showmeminfo vram`.
@@ -72,28 +72,28 @@ fn of_nvidia(device: &NvmlDevice, view: &View) -> Verdict {
             .likely()
             .into();
     };
-    let of_others = |process: &&NvmlProcess| match (process.uid, own_user(view)) {
-        (Some(uid), Some(own)) => uid != own,
-        _ => false,
-    };
-    let bytes = |process: &NvmlProcess| process.used_bytes.unwrap_or_default();
-    let others: Vec<&NvmlProcess> = processes.iter().filter(of_others).collect();
-    let sum: u64 = others.iter().map(|process| bytes(process)).sum();
-    if sum.saturating_mul(100) / total >= MUCH {
-        let names: Vec<String> = others
-            .iter()
-            .take(3)
-            .map(|process| {
-                let name = process.name.as_deref().unwrap_or("a program");
-                format!("{name} ({}) with {}", process.pid, size(bytes(process)))
-            })
-            .collect();
+    let own = view.own_user();
+    let computing = processes.iter().filter(|process| process.kind == "compute");
+    let of_others: Vec<&NvmlProcess> = computing
+        .filter(|process| process.uid.zip(own).is_some_and(|(uid, own)| uid != own))
+        .collect();
+    // A server that takes most of the memory is meant to, and so is what runs in containers.
+    let (people, services): (Vec<_>, Vec<_>) = of_others
+        .into_iter()
+        .partition(|process| process.uid.is_some_and(is_a_person));
+    if share(&people, total) >= MUCH {
         return saw(nearly_full(percent))
-            .saw(COMPUTE, format!("of other users: {}", names.join(", ")))
+            .saw(COMPUTE, format!("of other users: {}", names(&people)))
             .into();
     }
-    let owners_known =
-        own_user(view).is_some() && processes.iter().all(|process| process.uid.is_some());
+    if share(&services, total) >= MUCH {
+        return saw(nearly_full(percent))
+            .saw(COMPUTE, format!("of services: {}", names(&services)))
+            .severity(Severity::Note)
+            .into();
+    }
+    let all: Vec<&NvmlProcess> = processes.iter().collect();
+    let owners_known = own.is_some() && all.iter().all(|process| process.uid.is_some());
     // In a container NVML does not tell of programs, one's own among them.
     match (&view.place, processes.is_empty()) {
         (Seen::Got(Place::Container(engine)), true) if engine == "kubernetes" => {
@@ -110,29 +110,57 @@ fn of_nvidia(device: &NvmlDevice, view: &View) -> Verdict {
         (Seen::Got(Place::Host), true) => saw(nearly_full(percent))
             .saw(COMPUTE, "no program: one that ended may still hold it")
             .into(),
-        (_, false) if owners_known => Verdict::fine(format!(
+        (_, false) if !owners_known => saw(nearly_full(percent))
+            .saw(COMPUTE, "not told whose programs use it")
+            .severity(Severity::Note)
+            .likely()
+            .into(),
+        // What the driver itself takes is far below.
+        (_, false) if share(&all, total) + MUCH >= percent => Verdict::fine(format!(
             "{percent} % of its memory is used, by programs of this user"
         )),
         _ => saw(nearly_full(percent))
-            .saw(COMPUTE, "not told whose programs use it")
+            .saw(
+                COMPUTE,
+                format!("its programs hold {} % of it", share(&all, total)),
+            )
             .severity(Severity::Note)
             .likely()
             .into(),
     }
 }
 
-/// The user whose programs are one's own.
-fn own_user(view: &View) -> Option<u32> {
-    let users = view.facts.users.got()?;
-    match &users.judged {
-        Some(judged) => Some(judged.uid),
-        None => Some(users.process.got()?.real_uid),
+/// How much of the memory these programs hold, in percent. One that draws and computes is listed twice.
+fn share(processes: &[&NvmlProcess], total: u64) -> u64 {
+    let mut by_program = std::collections::BTreeMap::new();
+    for process in processes {
+        let bytes: &mut u64 = by_program.entry(process.pid).or_default();
+        *bytes = (*bytes).max(process.used_bytes.unwrap_or_default());
     }
+    let sum = by_program.into_values().fold(0, u64::saturating_add);
+    sum.saturating_mul(100) / total
+}
+
+fn names(processes: &[&NvmlProcess]) -> String {
+    let named = processes.iter().take(3).map(|process| {
+        let name = process.name.as_deref().unwrap_or("a program");
+        let bytes = size(process.used_bytes.unwrap_or_default());
+        format!("{name} ({}) with {bytes}", process.pid)
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// Ids of users below, and those that systemd gives to services for a while, are no people's.
+fn is_a_person(uid: u32) -> bool {
+    const FIRST: u32 = 1000;
+    const OF_SERVICES: std::ops::RangeInclusive<u32> = 61184..=65534;
+    uid >= FIRST && !OF_SERVICES.contains(&uid)
 }
 
 fn nearly_full(percent: u64) -> Finding {
     Finding::new(format!("{percent} % of the GPU's memory is taken"))
         .cause("other-process")
+        .works_all_the_same()
         .why("A program that wants more than what is free ends with `out of memory`")
         .fix(FixCall::new("free-gpu-memory"))
 }

@@ -26,7 +26,9 @@ crate::check! {
 const WOULD_TELL: &str = "`vulkaninfo --summary`";
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
-    if !gpu.is_on_bus() || view.wsl().is_some() || gpu.passed_in == Some(false) {
+    // What computes in a rack mostly has no part for graphics, and needs none.
+    let is_seldom_asked = gpu.data_centre || gpu.passed_in == Some(false);
+    if !gpu.is_on_bus() || view.wsl().is_some() || is_seldom_asked {
         return Verdict::NotHere;
     }
     // Parts of the names of libraries, and of the manifest where a distribution names it so.

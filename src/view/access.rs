@@ -235,6 +235,15 @@ impl View<'_> {
             .unwrap_or_default()
     }
 
+    /// The user whose programs are one's own: the one who is judged, else who asks.
+    pub fn own_user(&self) -> Option<u32> {
+        let users = self.facts.users.got()?;
+        match &users.judged {
+            Some(judged) => Some(judged.uid),
+            None => Some(users.process.got()?.real_uid),
+        }
+    }
+
     /// What the judged user may do with a node.
     pub fn access(&self, path: &str) -> Access {
         let node = match self.node(path) {

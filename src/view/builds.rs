@@ -1,5 +1,6 @@
 //! Kernel modules that are built on the machine itself: by dkms or akmods, and whether there is one for the running kernel.
 
+use super::ask::normalised;
 use super::wanted::is_source_of;
 use super::{DriverGround, GpusToDrive, Stack, View};
 use crate::facts::module_files::{BuildLog, DkmsVersion, ModuleFile};
@@ -136,7 +137,23 @@ impl View<'_> {
                 (file.path.as_str(), version)
             })
             .collect();
-        if versions.iter().any(|(_, version)| *version == Some(loaded)) {
+        // Of files of one name `modules.dep` decides; which of several names (Debian's `nvidia-current` beside
+        // `nvidia-tesla-470`) is taken is set elsewhere.
+        let stem = |path: &str| {
+            let file = path.rsplit('/').next().unwrap_or(path);
+            file.split_once(".ko").map(|(stem, _)| normalised(stem))
+        };
+        let is_decided = versions
+            .iter()
+            .all(|(path, _)| stem(path) == stem(versions[0].0))
+            && self
+                .running_kernel()
+                .got()
+                .is_some_and(|kernel| kernel.modules_dep.got().is_some());
+        let mut taken = versions
+            .iter()
+            .take(if is_decided { 1 } else { versions.len() });
+        if taken.any(|(_, version)| *version == Some(loaded)) {
             return NextModule::Same(loaded);
         }
         // The first file is the one that the next start takes; one of AMD that comes with the kernel has no version.
@@ -145,7 +162,7 @@ impl View<'_> {
                 "the version of {module} on the disk is not known"
             ));
         };
-        if versions.iter().any(|(_, version)| version.is_none()) {
+        if !is_decided && versions.iter().any(|(_, version)| version.is_none()) {
             return NextModule::Unknown(format!("not every file of {module} tells its version"));
         }
         NextModule::Other {

@@ -148,6 +148,8 @@ impl View<'_> {
         ]
         .iter()
         .find(|(mark, _)| vendor.contains(mark) || product.contains(mark))
+        // `c5.metal`, `m7i.metal-24xl`: the whole machine is rented.
+        .filter(|_| !product.contains(".metal"))
         .map(|(_, name)| (*name).to_owned());
         let hyper_v = (vendor == "Microsoft Corporation" && product == "Virtual Machine")
             .then(|| "Hyper-V".to_owned());
