@@ -77,7 +77,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         Seen::Got((false, seen)) => evidence.push(seen),
         Seen::Got((true, seen)) => {
             let release = view.kernel_release().into_got().unwrap_or_default();
-            return match Version::parse(&release) {
+            return match Version::parse(release) {
                 version if version.is_some() && version >= Version::parse(FIRST_DMA_BUF) => {
                     Verdict::fine("the open kernel module gives the adapters memory by DMA-BUF")
                 }
