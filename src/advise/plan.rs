@@ -339,6 +339,7 @@ fn of_vendor<'g>(
 fn wsl_without_gpu(view: &View) -> Option<Plan> {
     let recipe = match view.wsl() {
         Some(1) => "wsl-set-version-2",
+        _ if view.wsl_gpu_is_off() => "wsl-enable-gpu",
         _ => "wsl-windows-driver",
     };
     let steps = step_of(view, &FixCall::new(recipe)).into_iter().collect();

@@ -97,7 +97,7 @@ fn no_dxg(view: &View, stack: Stack) -> Verdict {
     let wsl = view.facts.wsl.got();
     let config = wsl.map(|wsl| &wsl.config);
     let finding = match config {
-        Some(Seen::Got(values)) if is_off(values.get("gpu.enabled")) => {
+        Some(Seen::Got(_)) if view.wsl_gpu_is_off() => {
             Finding::new("the GPU is switched off in /etc/wsl.conf")
                 .cause("gpu-disabled-in-config")
                 .saw("/etc/wsl.conf", "[gpu] enabled=false")
@@ -122,15 +122,6 @@ fn no_dxg(view: &View, stack: Stack) -> Verdict {
         .saw(DXG, "does not exist")
         .why("Under WSL every GPU program reaches the GPU through /dev/dxg")
         .into()
-}
-
-fn is_off(value: Option<&String>) -> bool {
-    value.is_some_and(|value| {
-        matches!(
-            value.to_ascii_lowercase().as_str(),
-            "false" | "0" | "no" | "off"
-        )
-    })
 }
 
 /// The GPU is shared; NVIDIA's driver must also have lent its library. That is asked only where the GPU is NVIDIA's, or

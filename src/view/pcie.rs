@@ -143,15 +143,17 @@ impl View<'_> {
 
     /// A GPU that is built into a laptop: how it is wired and how much power it gets, the maker of the laptop decided.
     pub fn is_of_laptop(&self, gpu: &Gpu) -> Seen<bool> {
-        let named = |name: &str| {
-            let words = ["Laptop", "Mobile", "Max-Q"];
-            // `Radeon RX 6800M`, `RX 7600S`.
-            let model = |word: &str| {
-                word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['M', 'S'])
-            };
-            words.iter().any(|word| name.contains(word))
-                || gpu.vendor == Vendor::Amd && name.split([' ', '/']).any(model)
+        let words = ["Laptop", "Mobile", "Max-Q"];
+        // `Radeon RX 6800M`, `RX 7600S`.
+        let is_model = |word: &str| {
+            word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['M', 'S'])
         };
+        let is_one = |name: &str| {
+            words.iter().any(|word| name.contains(word))
+                || gpu.vendor == Vendor::Amd && name.split(' ').any(is_model)
+        };
+        // `RX 6600/6600 XT/6600M` may be any of these.
+        let named = |name: &str| name.split('/').all(is_one);
         if gpu.name.as_deref().is_some_and(named) {
             return Seen::Got(true);
         }

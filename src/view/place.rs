@@ -124,6 +124,15 @@ impl View<'_> {
         wsl_version(self.facts)
     }
 
+    /// /etc/wsl.conf keeps the GPUs of Windows out.
+    pub fn wsl_gpu_is_off(&self) -> bool {
+        let config = self.facts.wsl.got().and_then(|wsl| wsl.config.got());
+        let value = config.and_then(|values| values.get("gpu.enabled"));
+        value.is_some_and(|value| {
+            ["false", "0", "no", "off"].contains(&value.to_ascii_lowercase().as_str())
+        })
+    }
+
     /// The hypervisor under this system, where there is a sign of one.
     pub fn hypervisor(&self) -> Option<String> {
         let facts = self.facts;

@@ -430,6 +430,24 @@ fn cases() -> Vec<Case> {
             )
         },
         Case {
+            base: "wsl2-nvidia",
+            ..desktop(
+                "WSL whose settings keep the GPU out",
+                "absent /sys/bus/pci/devices/5582:00:00.0\nabsent /sys/bus/pci/drivers/dxgkrnl\nabsent /dev/dxg\ndir /dev null\nabsent /usr/lib/wsl/lib\nfile /etc/wsl.conf\n| [gpu]\n| enabled=false\nanswer @nvml {\"not_loaded\": \"no library\"}\n".to_owned(),
+                &["/etc/wsl.conf"],
+                &["Update the Windows driver", "sudo apt"],
+            )
+        },
+        Case {
+            base: "desktop-amd",
+            ..desktop(
+                "a name that may be that of a card or of a laptop",
+                amd("73ff"),
+                &["RX 6600"],
+                &["built into a laptop"],
+            )
+        },
+        Case {
             base: "desktop-amd",
             ..desktop(
                 "Polaris: dropped by ROCm",
