@@ -63,9 +63,9 @@ pub enum Ground {
 }
 
 /// The names that may stand in braces in the texts of `fixes.toml`.
-pub const PLACEHOLDERS: [&str; 12] = [
-    "branch", "file", "group", "kernel", "line", "module", "name", "point", "tool", "user",
-    "version", "word",
+pub const PLACEHOLDERS: [&str; 13] = [
+    "address", "branch", "file", "group", "kernel", "line", "module", "name", "point", "tool",
+    "user", "version", "word",
 ];
 
 /// The row of a recipe for these families, first match first, with the arguments put in. None: there is no such recipe, or

@@ -387,10 +387,22 @@ impl Fault {
 /// The errors of a stack, the earliest link first. What a root explains counts for the stack that it is about, in the words
 /// of the root: that may be about the machine, or name another stack.
 fn faults(stack: Stack, view: &View, answers: &[Answer]) -> Vec<Fault> {
+    // An error of the hardware over which NVML lost the GPU: no program finds it.
+    let is_lost = |answer: &Answer| {
+        let of_gpu = |gpu: &Gpu| answer.subject == Subject::Gpu(gpu.key.clone());
+        answer.link == Link::Health
+            && view
+                .gpus
+                .iter()
+                .any(|gpu| of_gpu(gpu) && view.nvml_misses(gpu))
+    };
     let mut faults: Vec<Fault> = answers
         .iter()
         // What only building wants keeps no program from running.
-        .filter(|answer| answer.severity == Severity::Error && answer.link < Link::Toolkit)
+        .filter(|answer| {
+            let breaks = answer.link < Link::Toolkit || is_lost(answer);
+            answer.severity == Severity::Error && breaks
+        })
         .filter_map(|answer| {
             let Verdict::Found(finding) = &answer.verdict else {
                 return None;
@@ -413,7 +425,10 @@ fn faults(stack: Stack, view: &View, answers: &[Answer]) -> Vec<Fault> {
                 return None;
             };
             (whole || !gpus.is_empty()).then_some(Fault {
-                link: root.link,
+                link: match root.link {
+                    Link::Health => Link::Driver,
+                    link => link,
+                },
                 says: says.title.clone(),
                 about: match &root.subject {
                     Subject::Gpu(key) => Some(key.clone()),

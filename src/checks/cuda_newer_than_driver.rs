@@ -106,11 +106,7 @@ fn run(environment: &Environment, view: &View, tables: &Tables) -> Verdict {
     }
     if let Some(floor) = floor.as_ref().filter(|floor| floor.may_accuse()) {
         let branch = floor.value.major().map(|branch| branch.to_string());
-        let mut call = FixCall::new("newer-nvidia-driver");
-        if let Some(branch) = branch {
-            call = call.with("branch", branch);
-        }
-        finding = finding.fix(view.driver_fix(call));
+        finding = finding.fix(view.newer_nvidia_driver(branch));
     }
     let older = match environment.kind {
         Kind::Python(_) if wanted.cause == "torch" => "torch-for-older-cuda",

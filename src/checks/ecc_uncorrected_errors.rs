@@ -5,7 +5,7 @@ use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::log::{Event, Kind, XIDS_OF_ECC};
+use crate::view::log::{Event, Kind};
 use crate::view::{Gpu, Loaded, NvmlGround, Vendor, View};
 
 crate::check! {
@@ -36,6 +36,9 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
 
 const COUNTS: &str = "nvmlDeviceGetTotalEccErrors()";
 const ASK_NVIDIA: &str = "`nvidia-smi -q -d ECC`";
+/// How to go on with a GPU of either maker.
+const ON_NVIDIA: &str = "drain-and-reset-gpu";
+const ON_AMD: &str = "drain-amd-gpu";
 
 fn of_nvidia(gpu: &Gpu, view: &View) -> Verdict {
     // What else holds it may have reset it, and no program of this system computes on it.
@@ -43,18 +46,15 @@ fn of_nvidia(gpu: &Gpu, view: &View) -> Verdict {
     if gpu.passed_in == Some(false) || is_others {
         return Verdict::NotHere;
     }
-    let logged = view.log_of(gpu).find(|event| match event.kind {
-        Kind::Xid { number, .. } => XIDS_OF_ECC.contains(&number),
-        _ => false,
-    });
+    let logged = view.xid_of_ecc(gpu);
     let device = match (view.nvml_ground(gpu), logged) {
         (NvmlGround::Says(device), _) => device,
-        (_, Some(event)) => return now(view, Some(event)).into(),
+        (_, Some(event)) => return now(view, Some(event), ON_NVIDIA).into(),
         (NvmlGround::NotHere, None) => return Verdict::NotHere,
         (NvmlGround::Unknown(why), None) => return Verdict::cannot_tell(why, ASK_NVIDIA),
     };
     match (&device.ecc_uncorrected.0, logged) {
-        (Seen::Got(count), _) if *count > 0 => now(view, logged)
+        (Seen::Got(count), _) if *count > 0 => now(view, logged, ON_NVIDIA)
             .saw(
                 COUNTS,
                 format!("{count} uncorrected since the driver was loaded"),
@@ -79,16 +79,16 @@ fn of_nvidia(gpu: &Gpu, view: &View) -> Verdict {
             }
             _ => Verdict::fine("no uncorrected error since the driver was loaded"),
         },
-        (_, Some(event)) => now(view, Some(event)).into(),
+        (_, Some(event)) => now(view, Some(event), ON_NVIDIA).into(),
         (told, None) if told.says("NOT_SUPPORTED") => Verdict::NotHere,
         (told, None) => Verdict::cannot_tell(format!("{COUNTS}: {}", told.why()), ASK_NVIDIA),
     }
 }
 
-fn now(view: &View, logged: Option<&Event>) -> Finding {
+fn now(view: &View, logged: Option<&Event>, fix: &'static str) -> Finding {
     let finding = Finding::new("the GPU has errors that it could not correct")
         .why("What was computed or stored there is wrong, and such errors tend to come again")
-        .fix(FixCall::new("drain-and-reset-gpu"));
+        .fix(FixCall::new(fix));
     match logged {
         Some(event) => finding.saw(view.log_source(), event.says()),
         None => finding,
@@ -112,13 +112,13 @@ fn of_amd(gpu: &Gpu, view: &View) -> Verdict {
             .filter_map(|(file, text)| Some((file, uncorrected(text)?)))
             .find(|(_, count)| *count > 0);
         if let Some((file, count)) = bad {
-            return now(view, logged)
+            return now(view, logged, ON_AMD)
                 .saw(format!("{folder}/{file}"), format!("ue: {count}"))
                 .into();
         }
     }
     if let Some(event) = logged {
-        let finding = now(view, Some(event));
+        let finding = now(view, Some(event), ON_AMD);
         // Some drivers count elsewhere, and some have said so in error.
         return match counted {
             Seen::Got(_) => finding.severity(Severity::Warning).likely().into(),

@@ -18,7 +18,8 @@ crate::check! {
     ///
     /// ## How it comes about
     /// glibc 2.41 brought `sinpi` and `cospi`, glibc 2.42 `rsqrt`, and declares that they throw nothing; the headers of older
-    /// toolkits have functions of these names without such a promise. Some distributions mend the header of their toolkit.
+    /// toolkits have functions of these names without such a promise: CUDA 13.0 agrees with glibc 2.41, and 13.2 with 2.42. Some
+    /// distributions mend the header of their toolkit.
     ///
     /// ## How to confirm
     /// `ldd --version`, and `grep 'sinpi(double' /usr/local/cuda/include/crt/math_functions.h`: the line ends in `(double x);`
@@ -28,8 +29,10 @@ crate::check! {
 
 const WOULD_TELL: &str =
     "`ldd --version`, and `grep 'sinpi(double' /usr/local/cuda/include/crt/math_functions.h`";
-/// Functions, and the first glibc that declares them (its NEWS).
-const SINCE: &[(&str, &str)] = &[("sinpi", "2.41"), ("rsqrt", "2.42")];
+/// Functions, the first glibc that declares them (its NEWS), and the first CUDA whose headers agree: 13.0 has those of the first,
+/// and 13.2 brought `_NV_RSQRT_SPECIFIER` (llvm/llvm-project pull request 185701; 13.1 still clashes, ggml-org/llama.cpp issue
+/// 19100).
+const SINCE: &[(&str, &str, &str)] = &[("sinpi", "2.41", "13.0"), ("rsqrt", "2.42", "13.2")];
 
 fn run(_stack: Stack, view: &View, _tables: &Tables) -> Verdict {
     let (folder, build) = match view.toolkit_ground() {
@@ -68,11 +71,15 @@ fn run(_stack: Stack, view: &View, _tables: &Tables) -> Verdict {
     let Some(version) = Version::parse(glibc) else {
         return Verdict::cannot_tell("the version of the C library", WOULD_TELL);
     };
-    let clash = SINCE.iter().find(|(name, since)| {
-        let is_declared = Version::parse(since).is_some_and(|since| version >= since);
-        is_declared && plain.iter().any(|function| function == name)
-    });
-    let Some((name, since)) = clash else {
+    let declared = || {
+        SINCE
+            .iter()
+            .filter(|(_, since, _)| Version::parse(since).is_some_and(|since| version >= since))
+    };
+    let clash = declared().find(|(name, ..)| plain.iter().any(|function| function == name));
+    // A toolkit that agrees on one of them may still clash on the next.
+    let agrees = declared().next_back();
+    let (Some((name, since, _)), Some((.., agrees))) = (clash, agrees) else {
         return Verdict::fine(format!(
             "the headers of {folder} and of glibc {glibc} agree"
         ));
@@ -89,6 +96,6 @@ fn run(_stack: Stack, view: &View, _tables: &Tables) -> Verdict {
         format!("glibc {glibc}, which declares {name} itself (from {since} on)"),
     )
     .why("The compiler stops at the first file that includes both; another gcc does not help, and programs that exist run")
-    .fix(FixCall::new("newer-cuda-toolkit").with("version", "13"))
+    .fix(FixCall::new("newer-cuda-toolkit").with("version", *agrees))
     .into()
 }

@@ -3,7 +3,6 @@
 use crate::check::Verdict;
 use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
-use crate::fix::FixCall;
 use crate::tables::kinds::BRANCH;
 use crate::tables::{Row, Tables};
 use crate::version::Version;
@@ -82,9 +81,7 @@ fn run(stack: Stack, view: &View, tables: &Tables) -> Verdict {
     });
     let next = next.and_then(branch_of);
     let fix = |finding: Finding| match next {
-        Some(branch) => {
-            finding.fix(FixCall::new("newer-nvidia-driver").with("branch", branch.to_string()))
-        }
+        Some(branch) => finding.fix(view.newer_nvidia_driver(Some(branch.to_string()))),
         None => finding,
     };
     let Some(end) = end.filter(|end| is_over(&end.value, today)) else {
@@ -105,14 +102,14 @@ fn run(stack: Stack, view: &View, tables: &Tables) -> Verdict {
         return Verdict::fine(format!("branch {number} of NVIDIA's driver is maintained"));
     };
     let finding = Finding::new(format!(
-        "NVIDIA's driver is of branch {number}, which NVIDIA no longer maintains since {}",
+        "NVIDIA stopped maintaining branch {number}, of which the driver is, in {}",
         end.value
     ))
     .cause("end-of-life")
     // It works all the same.
     .works_all_the_same()
     .saw(source, format!("version {version}"))
-    .why("It gets no more security fixes, and later kernels may not build it");
+    .why("It gets no more fixes from NVIDIA, not of security holes either, and later kernels may not build it");
     // Nothing newer takes such a GPU.
     let is_last_for_one = view
         .gpus_of(stack)

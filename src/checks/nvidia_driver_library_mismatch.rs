@@ -2,13 +2,12 @@
 
 use crate::check::Verdict;
 use crate::facts::Seen;
-use crate::facts::software::Library;
 use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::version::Version;
 use crate::view::log::Kind;
-use crate::view::{Stack, View};
+use crate::view::{Compared, PackageHalves, Stack, View};
 
 crate::check! {
     /// NVIDIA's libraries on the disk are of another version than the kernel module that is loaded.
@@ -29,25 +28,8 @@ crate::check! {
     "nvidia-driver-library-mismatch", Library, Error, each Stack, run
 }
 
-/// Libraries that talk to the module, in the order in which the finding names them.
-const LIBRARIES: [&str; 2] = ["libnvidia-ml.so.1", "libcuda.so.1"];
-
 const WOULD_TELL: &str =
     "`cat /sys/module/nvidia/version` and `ldconfig -p | grep -E 'libcuda.so.1|libnvidia-ml.so.1'`";
-
-/// Folders that the programs of a distribution look into although the loader's settings do not name them.
-const OWN_FOLDERS: [&str; 2] = ["/run/opengl-driver/", "/run/current-system/"];
-
-/// A library beside the loaded module.
-enum Compared<'v> {
-    /// Of the same version.
-    Fits(&'v str),
-    /// Of this other version.
-    Differs(&'v Library, &'v str),
-    /// Not there, or none of the driver's own.
-    NotHere,
-    Unknown(String),
-}
 
 fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
     // The library of a Tegra board bears the number of its interface. A driver from a container brings its own libraries along;
@@ -71,7 +53,7 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
             );
         }
     };
-    let compared = LIBRARIES.map(|name| (name, compare(name, loaded, view)));
+    let compared = compare(loaded, view);
     let differs = |(_, one): &&(&str, Compared)| matches!(one, Compared::Differs(..));
     if nvml_refuses || compared.iter().any(|one| differs(&one)) {
         // In a container this would be its engine's fault.
@@ -100,35 +82,16 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
     }
 }
 
-fn compare<'v>(name: &str, loaded: &'v str, view: &'v View) -> Compared<'v> {
-    // It compares the versions itself before it answers anything else.
-    if name == "libnvidia-ml.so.1" && view.facts.nvml.got().is_some() {
-        return Compared::Fits(loaded);
-    }
-    let library = match view.winner(name) {
-        Seen::Got(library) => library,
-        Seen::Absent => return Compared::NotHere,
-        other => return Compared::Unknown(other.map(|_| ()).why()),
-    };
-    let leads_to = |part: &str| {
-        let target = library.target.got().map_or("", String::as_str);
-        library.path.contains(part) || target.contains(part)
-    };
-    // Neither is of the driver: that they are taken is another question.
-    if leads_to("/compat/") || leads_to("/stubs/") {
-        return Compared::NotHere;
-    }
-    match view.library_version(library) {
-        Some(version) if version == loaded => Compared::Fits(loaded),
-        Some(_) if library.via.is_none() && !OWN_FOLDERS.iter().any(|own| leads_to(own)) => {
-            Compared::Unknown(format!(
-                "nothing that was seen brings the loader to {}, which is of another version than the module",
-                library.path
-            ))
+/// The libraries beside the loaded module.
+fn compare<'v>(loaded: &'v str, view: &'v View) -> [(&'static str, Compared<'v>); 2] {
+    view.nvidia_libraries_beside(loaded).map(|(name, one)| {
+        // It compares the versions itself before it answers anything else.
+        let is_answered = name == "libnvidia-ml.so.1" && view.facts.nvml.got().is_some();
+        match is_answered {
+            true => (name, Compared::Fits(loaded)),
+            false => (name, one),
         }
-        Some(version) => Compared::Differs(library, version),
-        None => Compared::Unknown(format!("{} does not name its version", library.path)),
-    }
+    })
 }
 
 const WHY: &str =
@@ -208,13 +171,22 @@ fn cause(mut finding: Finding, loaded: &str, library: &str, view: &View) -> Find
         finding = finding.saw(*path, format!("version {version}"));
     }
     let has = |wanted: &str| on_disk.iter().any(|(_, version)| *version == wanted);
+    // Where the packages differ the same pair comes back, whichever kernel starts.
+    let apart = match view.nvidia_packages() {
+        PackageHalves::Apart(halves) if !has(library) => Some(halves),
+        _ => None,
+    };
+    for (name, version, _) in apart.iter().flatten() {
+        finding = finding.saw(view.package_database(), format!("{name} {version}"));
+    }
     match (has(library), has(loaded)) {
+        (false, false) if apart.is_some() => finding.cause("survives-reboot").fix(same_again()),
         (true, false) => finding.cause("reboot-pending").fix(restart()),
         (true, true) => finding
             .cause("survives-reboot")
             .fix(FixCall::new("remove-second-nvidia-module")),
         // The module that fits may come with a newer kernel, which the next boot starts.
-        (false, _) if is_older_kernel(view) => {
+        (false, _) if apart.is_none() && is_older_kernel(view) => {
             finding.cause("reboot-pending").likely().fix(restart())
         }
         (false, true) if same_release(loaded, library) => {

@@ -2,7 +2,6 @@
 
 use crate::check::Verdict;
 use crate::finding::{Finding, Severity};
-use crate::fix::FixCall;
 use crate::tables::{Known, Tables};
 use crate::version::Version;
 use crate::view::log::Kind;
@@ -126,9 +125,6 @@ fn found(gpu: &Gpu, first: Option<&Known<Version>>, view: &View) -> Finding {
     if let Some((version, source)) = view.nvidia_driver_version() {
         finding = finding.saw(source, format!("version {version}"));
     }
-    let mut call = FixCall::new("newer-nvidia-driver");
-    if let Some(first) = first {
-        call = call.with("branch", first.value.text());
-    }
-    finding.fix(view.driver_fix(call))
+    let branch = first.map(|first| first.value.text().to_owned());
+    finding.fix(view.newer_nvidia_driver(branch))
 }

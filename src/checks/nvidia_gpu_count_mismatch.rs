@@ -15,7 +15,8 @@ crate::check! {
     ///
     /// ## How it comes about
     /// The driver could not bring the GPU up, has lost it since, or was told to leave it alone (`nvidia-smi drain`). Where the
-    /// reason is known this finding hangs under it. In a container a filter of devices may leave it out on purpose.
+    /// reason is known this finding hangs under it, and where the driver reported an error of its hardware that is told instead.
+    /// In a container a filter of devices may leave it out on purpose.
     ///
     /// ## How to confirm
     /// `nvidia-smi -L` beside `lspci -d 10de:`.
@@ -53,6 +54,10 @@ fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
     }
     if is_excluded(gpu, view) {
         return Verdict::fine("the driver was told to leave it alone");
+    }
+    // What broke is told with that line, and that NVML lost the GPU over it.
+    if view.hardware_xid(gpu).is_some() || view.xid_of_ecc(gpu).is_some() {
+        return Verdict::NotHere;
     }
     let listed = nvml.devices.len();
     let unnamed = nvml

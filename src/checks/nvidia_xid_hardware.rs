@@ -4,8 +4,8 @@ use crate::check::Verdict;
 use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
-use crate::tables::{Row, Tables, kinds};
-use crate::view::log::{Event, Kind, XIDS_OF_ECC};
+use crate::tables::Tables;
+use crate::view::log::{Event, HardwareXid, Kind};
 use crate::view::{Gpu, View};
 
 crate::check! {
@@ -25,12 +25,10 @@ crate::check! {
     "nvidia-xid-hardware", Health, Error, each Gpu, run
 }
 
-/// Judged by checks of their own: power plugs, what becomes of bad memory, a GPU that is gone.
-const OF_OTHERS: [u32; 4] = [54, 63, 64, 79];
 /// The GPU's own processor did not answer the driver, or stopped: firmware, driver or hardware.
 const OF_GSP: [u32; 2] = [119, 120];
 
-fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
+fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     if gpu.remembered || gpu.pci.is_none() || gpu.passed_in == Some(false) {
         return Verdict::NotHere;
     }
@@ -38,29 +36,11 @@ fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
     if gpu.driver.got().is_some_and(|driver| driver != "nvidia") {
         return Verdict::NotHere;
     }
-    let mut worst: Option<((bool, u8), &Event, u32, Row)> = None;
-    let mut of_driver_or_firmware = None;
-    for event in view.log_of(gpu) {
-        let Kind::Xid { number, .. } = event.kind else {
-            continue;
-        };
-        if OF_OTHERS.contains(&number) || XIDS_OF_ECC.contains(&number) {
-            continue;
-        }
-        let Some((rank, row)) = of_hardware(number, tables) else {
-            if OF_GSP.contains(&number) {
-                of_driver_or_firmware = Some(event);
-            }
-            continue;
-        };
-        // The first one of the worst: the rest mostly follow from it.
-        if worst.as_ref().is_none_or(|(worst, ..)| rank > *worst) {
-            worst = Some((rank, event, number, row));
-        }
+    if let Some(xid) = view.hardware_xid(gpu) {
+        return found(gpu, &xid, view);
     }
-    match worst {
-        Some((_, event, number, row)) => found(gpu, event, number, &row, view),
-        None if view.log_tells().is_unknown() => match &gpu.driver {
+    if view.log_tells().is_unknown() {
+        return match &gpu.driver {
             Seen::Got(_) => Verdict::cannot_tell(
                 format!(
                     "hardware errors stand in the kernel log alone: {}",
@@ -70,66 +50,54 @@ fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
             ),
             Seen::Absent => Verdict::NotHere,
             unknown => Verdict::cannot_tell(unknown.why(), gpu.lspci()),
-        },
-        None => match of_driver_or_firmware {
-            Some(event) => Verdict::cannot_tell(
-                format!(
-                    "whether the hardware is why the GPU's own processor did not answer: {}",
-                    event.says()
-                ),
-                "`gpucheck tables xid 119`, and whether it comes again after a restart",
+        };
+    }
+    let is_of_gsp = |event: &&Event| match event.kind {
+        Kind::Xid { number, .. } => OF_GSP.contains(&number),
+        _ => false,
+    };
+    match view.log_of(gpu).find(is_of_gsp) {
+        Some(event) => Verdict::cannot_tell(
+            format!(
+                "whether the hardware is why the GPU's own processor did not answer: {}",
+                event.says()
             ),
-            None => Verdict::fine("the kernel log has no hardware error of it"),
-        },
+            "`gpucheck tables xid 119`, and whether it comes again after a restart",
+        ),
+        None => Verdict::fine("the kernel log has no hardware error of it"),
     }
 }
 
-/// The row of a number that comes from the hardware, or most likely does, and is an error; with how sure and how bad it is.
-fn of_hardware(number: u32, tables: &Tables) -> Option<((bool, u8), Row)> {
-    let row = tables.row(&kinds::XID, &number.to_string())?;
-    let kind = row.text("kind")?;
-    if !(kind.may_accuse() && (kind.value.starts_with("hardware") || kind.value == "firmware")) {
-        return None;
-    }
-    let is_of_card = !may_be_of_software(&kind.value);
-    match row.text("severity")?.value.as_str() {
-        "critical" => Some(((is_of_card, 2), row)),
-        "error" => Some(((is_of_card, 1), row)),
-        _ => None,
-    }
-}
-
-/// Firmware is part of the card; a driver or a program is not.
-fn may_be_of_software(kind: &str) -> bool {
-    kind.contains("driver") || kind.contains("app")
-}
-
-fn found(gpu: &Gpu, event: &Event, number: u32, row: &Row, view: &View) -> Verdict {
+fn found(gpu: &Gpu, xid: &HardwareXid, view: &View) -> Verdict {
+    let HardwareXid {
+        number,
+        event,
+        row,
+        of_card,
+    } = xid;
     let text = |key: &str| row.text(key).map(|known| known.value);
     let meaning = text("meaning").unwrap_or_else(|| "an error of the hardware".to_owned());
-    let kind = text("kind").unwrap_or_default();
-    let of_software = may_be_of_software(&kind);
-    let mut finding = Finding::new(match of_software {
-        false => format!("the driver reported a hardware error, Xid {number}"),
-        true => format!("the driver reported Xid {number}, which may be an error of the hardware"),
+    let mut finding = Finding::new(match of_card {
+        true => format!("the driver reported a hardware error, Xid {number}"),
+        false => format!("the driver reported Xid {number}, which may be an error of the hardware"),
     })
     .saw(view.log_source(), event.says())
-    .why(match of_software {
-        false => format!(
+    .why(match of_card {
+        true => format!(
             "{meaning}: programs on this GPU may fail or hang until it is reset or repaired"
         ),
-        true => format!(
+        false => format!(
             "{meaning}: a program or the driver may be why, and the hardware where it comes again with others"
         ),
     });
-    if kind != "hardware" && kind != "firmware" {
+    if text("kind").is_some_and(|kind| kind != "hardware" && kind != "firmware") {
         finding = finding.likely();
     }
     finding = if view.nvml_reaches(gpu) {
         // It may have been reset since.
-        match of_software {
-            false => finding.severity(Severity::Warning),
-            true => finding.severity(Severity::Note).works_all_the_same(),
+        match of_card {
+            true => finding.severity(Severity::Warning),
+            false => finding.severity(Severity::Note).works_all_the_same(),
         }
     } else if let Some(refusal) = view.nvml_refusal(gpu) {
         finding.saw("nvmlDeviceGetMemoryInfo()", refusal)
@@ -139,5 +107,8 @@ fn found(gpu: &Gpu, event: &Event, number: u32, row: &Row, view: &View) -> Verdi
     } else {
         finding.severity(Severity::Warning).likely()
     };
-    finding.fix(FixCall::new("drain-and-reset-gpu")).into()
+    if text("mnemonic").is_some_and(|name| name.starts_with("NVLINK")) {
+        finding = finding.fix(FixCall::new("check-nvlink"));
+    }
+    finding.fix(FixCall::new("reset-after-xid")).into()
 }

@@ -13,7 +13,7 @@ use crate::fix::Fix;
 use crate::readiness::{Readiness, State};
 use crate::tables::Tables;
 use crate::view::visible::Agent;
-use crate::view::{Gpu, Place, Vendor, View};
+use crate::view::{Gpu, Place, Vendor, View, is_address};
 
 /// Where the facts come from and when.
 #[derive(Clone, Debug, Default)]
@@ -305,17 +305,26 @@ fn findings(view: &View, answers: &[Answer]) -> Vec<FindingRow> {
             title: finding.title.clone(),
             evidence: finding.evidence.clone(),
             why: finding.why.clone(),
-            fixes: fixes(view, finding),
+            fixes: fixes(view, finding, &answer.subject),
             folded: folded(answers, index),
         })
         .collect()
 }
 
-fn fixes(view: &View, finding: &Finding) -> Vec<Fix> {
+/// A fix of a finding about a GPU may name its address.
+fn fixes(view: &View, finding: &Finding, subject: &Subject) -> Vec<Fix> {
+    let address = match subject {
+        Subject::Gpu(key) => Some(key.strip_prefix("proc:").unwrap_or(key)),
+        _ => None,
+    };
+    let address = address.filter(|address| is_address(address));
     finding
         .fixes
         .iter()
-        .filter_map(|call| view.fix(call))
+        .filter_map(|call| match address {
+            Some(address) => view.fix(&call.clone().with("address", address)),
+            None => view.fix(call),
+        })
         .collect()
 }
 

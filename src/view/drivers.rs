@@ -321,11 +321,14 @@ impl View<'_> {
         })
     }
 
-    /// A way to mend something about a kernel driver: inside a container only the host can.
+    /// A way to mend something about a kernel driver: inside a container only the host can, as the row for containers says, where
+    /// there is one.
     pub fn driver_fix(&self, call: FixCall) -> FixCall {
+        let rows = self.tables.fixes(call.recipe);
+        let tells_the_host = rows.iter().any(|row| row.family == "container");
         match self.driver_ground() {
-            DriverGround::Host => FixCall::new("driver-on-host"),
-            DriverGround::Own | DriverGround::Unknown(_) => call,
+            DriverGround::Host if !tells_the_host => FixCall::new("driver-on-host"),
+            DriverGround::Host | DriverGround::Own | DriverGround::Unknown(_) => call,
         }
     }
 
@@ -661,6 +664,19 @@ impl View<'_> {
             None if is_ubuntu => Some(FixCall::new("install-nvidia-driver-server")),
             _ => None,
         }
+    }
+
+    /// How to get a newer driver of NVIDIA, of this branch or later: Ubuntu has a line of its own for servers.
+    pub fn newer_nvidia_driver(&self, branch: Option<String>) -> FixCall {
+        let of_data_centre = self.gpus_of(Stack::Cuda).any(|gpu| gpu.data_centre);
+        let call = match of_data_centre && self.is_of_family("ubuntu") {
+            true => FixCall::new("newer-nvidia-driver-server"),
+            false => FixCall::new("newer-nvidia-driver"),
+        };
+        self.driver_fix(match branch {
+            Some(branch) => call.with("branch", branch),
+            None => call,
+        })
     }
 
     /// How to get NVIDIA's module into a kernel that has none, by how it comes onto this machine: dkms or akmods builds it, or

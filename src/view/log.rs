@@ -7,6 +7,7 @@
 use super::{Gpu, View};
 use crate::facts::Seen;
 use crate::facts::kernel_log::{KernelLog, LogLine};
+use crate::tables::{self, Tables, kinds};
 
 /// A line that says something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -309,7 +310,22 @@ pub enum Kind {
 
 /// Xids of errors that could not be corrected, mostly in memory: 171 and 172 say more of a 48, and 94 and 95 whether the error
 /// stayed within one program.
-pub const XIDS_OF_ECC: [u32; 6] = [48, 94, 95, 140, 171, 172];
+const XIDS_OF_ECC: [u32; 6] = [48, 94, 95, 140, 171, 172];
+
+/// Judged by checks of their own: power plugs, what becomes of bad memory, a GPU that is gone.
+const XIDS_OF_OTHERS: [u32; 4] = [54, 63, 64, 79];
+
+/// An Xid that comes from the hardware, or most likely does, and is an error.
+pub struct HardwareXid<'v> {
+    /// Its number.
+    pub number: u32,
+    /// The line that reports it.
+    pub event: &'v Event<'v>,
+    /// What the tables say of the number.
+    pub row: tables::Row,
+    /// The card itself is why, its firmware included; else a driver or a program may be.
+    pub of_card: bool,
+}
 
 /// Whose line it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -1105,6 +1121,40 @@ impl<'a> View<'a> {
         })
     }
 
+    /// The first of the worst errors of the hardware that NVIDIA's driver reported of a GPU: the rest mostly follow from it.
+    pub fn hardware_xid<'g>(&'g self, gpu: &'g Gpu) -> Option<HardwareXid<'g>> {
+        let mut worst: Option<((bool, u8), HardwareXid)> = None;
+        for event in self.log_of(gpu) {
+            let Kind::Xid { number, .. } = event.kind else {
+                continue;
+            };
+            if XIDS_OF_OTHERS.contains(&number) || XIDS_OF_ECC.contains(&number) {
+                continue;
+            }
+            let Some((rank, row)) = of_hardware(number, self.tables) else {
+                continue;
+            };
+            if worst.as_ref().is_none_or(|(worst, ..)| rank > *worst) {
+                let xid = HardwareXid {
+                    number,
+                    event,
+                    row,
+                    of_card: rank.0,
+                };
+                worst = Some((rank, xid));
+            }
+        }
+        worst.map(|(_, xid)| xid)
+    }
+
+    /// The first line about an error of this GPU that could not be corrected, of NVIDIA's driver.
+    pub fn xid_of_ecc<'g>(&'g self, gpu: &'g Gpu) -> Option<&'g Event<'a>> {
+        self.log_of(gpu).find(|event| match event.kind {
+            Kind::Xid { number, .. } => XIDS_OF_ECC.contains(&number),
+            _ => false,
+        })
+    }
+
     /// Lines about this GPU, and those that name none where it is the only one of its vendor.
     pub fn log_near<'g>(&'g self, gpu: &'g Gpu) -> impl Iterator<Item = &'g Event<'a>> {
         let same = self.gpus.iter().filter(|other| other.vendor == gpu.vendor);
@@ -1114,6 +1164,22 @@ impl<'a> View<'a> {
             event.current
                 && (gpu.pci.as_ref().is_some_and(named) || alone && event.addresses.is_empty())
         })
+    }
+}
+
+/// The row of a number that comes from the hardware, or most likely does, and is an error; with whether nothing but the card is
+/// why, and how bad it is.
+fn of_hardware(number: u32, tables: &Tables) -> Option<((bool, u8), tables::Row)> {
+    let row = tables.row(&kinds::XID, &number.to_string())?;
+    let kind = row.text("kind")?;
+    if !(kind.may_accuse() && (kind.value.starts_with("hardware") || kind.value == "firmware")) {
+        return None;
+    }
+    let of_card = !(kind.value.contains("driver") || kind.value.contains("app"));
+    match row.text("severity")?.value.as_str() {
+        "critical" => Some(((of_card, 2), row)),
+        "error" => Some(((of_card, 1), row)),
+        _ => None,
     }
 }
 

@@ -7,6 +7,7 @@ mod ask;
 mod builds;
 mod drivers;
 pub mod environments;
+mod halves;
 mod installed;
 mod join;
 mod libraries;
@@ -26,7 +27,9 @@ pub use drivers::{
     legacy_branch,
 };
 pub use environments::Environment;
+pub use halves::{Compared, PackageHalves};
 pub use libraries::{Allowed, Asking};
+pub use pcie::is_address;
 
 use crate::facts::{Facts, Seen};
 use crate::fix::{self, Fix, FixCall, Ground};

@@ -1,0 +1,207 @@
+//! Whether the two halves of NVIDIA's driver fit: the kernel module and the libraries, as loaded, as files and as packages.
+
+use super::{NextModule, Stack, View};
+use crate::facts::Seen;
+use crate::facts::packages::Package;
+use crate::facts::software::Library;
+use crate::version::Version;
+
+/// Libraries that talk to the module, in the order in which a finding names them.
+const LIBRARIES: [&str; 2] = ["libnvidia-ml.so.1", "libcuda.so.1"];
+
+/// Folders that the programs of a distribution look into although the loader's settings do not name them.
+const OWN_FOLDERS: [&str; 2] = ["/run/opengl-driver/", "/run/current-system/"];
+
+/// Packages whose version is that of the kernel module in them. Those of Ubuntu with a module ready-made bear the version of the
+/// kernel and are not here.
+const OF_KERNEL: &[&str] = &[
+    "akmod-nvidia*",
+    "kmod-nvidia*",
+    "nvidia-dkms*",
+    "nvidia-driver-G0*",
+    "nvidia-kernel-dkms",
+    "nvidia-kernel-open-dkms",
+    "nvidia-open-dkms*",
+    "nvidia-open-driver-G0*",
+    "nvidia-open-kernel-dkms",
+];
+/// The same on Arch; elsewhere packages of these names hold nothing themselves.
+const OF_KERNEL_ON_ARCH: &[&str] = &["nvidia", "nvidia-lts", "nvidia-open", "nvidia-open-lts"];
+/// Packages that hold libcuda.
+const OF_LIBRARIES: &[&str] = &[
+    "libcuda1",
+    "libnvidia-compute-*",
+    "nvidia-compute-G0*",
+    "nvidia-driver-cuda-libs",
+    "nvidia-utils",
+    "xorg-x11-drv-nvidia*",
+];
+
+/// Name, package and version of one half.
+type Half<'v> = Vec<(&'v str, &'v Package, &'v str)>;
+
+/// A library beside the loaded module.
+pub enum Compared<'v> {
+    /// Of the same version.
+    Fits(&'v str),
+    /// Of this other version.
+    Differs(&'v Library, &'v str),
+    /// Not there, or none of the driver's own.
+    NotHere,
+    /// Not known, and why.
+    Unknown(String),
+}
+
+/// The packages of NVIDIA's kernel module beside those of its libraries.
+pub enum PackageHalves<'v> {
+    /// There are not both, or they are not this system's matter.
+    NotHere,
+    /// A package of the one and of the other are of this version.
+    Together(&'v str, &'v str),
+    /// They differ: the newest of each, as name, version of the package, and version of the driver in it.
+    Apart([(&'v str, &'v str, &'v str); 2]),
+    /// Not known, and why.
+    Unknown(String),
+}
+
+impl View<'_> {
+    /// The libraries of NVIDIA's driver that programs load, each beside the module of this version.
+    pub fn nvidia_libraries_beside<'v>(
+        &'v self,
+        module: &'v str,
+    ) -> [(&'static str, Compared<'v>); 2] {
+        LIBRARIES.map(|name| (name, self.library_beside(name, module)))
+    }
+
+    fn library_beside<'v>(&'v self, name: &str, module: &'v str) -> Compared<'v> {
+        let library = match self.winner(name) {
+            Seen::Got(library) => library,
+            Seen::Absent => return Compared::NotHere,
+            other => return Compared::Unknown(other.map(|_| ()).why()),
+        };
+        let leads_to = |part: &str| {
+            let target = library.target.got().map_or("", String::as_str);
+            library.path.contains(part) || target.contains(part)
+        };
+        // Neither is of the driver: that they are taken is another question.
+        if leads_to("/compat/") || leads_to("/stubs/") {
+            return Compared::NotHere;
+        }
+        match self.library_version(library) {
+            Some(version) if version == module => Compared::Fits(module),
+            Some(_) if library.via.is_none() && !OWN_FOLDERS.iter().any(|own| leads_to(own)) => {
+                Compared::Unknown(format!(
+                    "nothing that was seen brings the loader to {}, which is of another version than the module",
+                    library.path
+                ))
+            }
+            Some(version) => Compared::Differs(library, version),
+            None => Compared::Unknown(format!("{} does not name its version", library.path)),
+        }
+    }
+
+    /// The loaded module and a library are known to differ, which no program of this system gets past.
+    pub fn nvidia_libraries_differ(&self) -> bool {
+        // It compares the versions before it answers anything else.
+        if self.facts.nvml.says("LIB_RM_VERSION_MISMATCH") {
+            return true;
+        }
+        let Seen::Got((loaded, _)) = self.nvidia_loaded_version() else {
+            return false;
+        };
+        let beside = self.nvidia_libraries_beside(loaded);
+        let is_answered = self.facts.nvml.got().is_some();
+        beside.iter().any(|(name, one)| {
+            let is_refuted = is_answered && *name == LIBRARIES[0];
+            matches!(one, Compared::Differs(..)) && !is_refuted
+        })
+    }
+
+    /// The version of the libraries that stay behind when the next start loads another module than now: that restart parts what
+    /// works.
+    pub fn nvidia_libraries_left_behind(&self) -> Option<(&Library, &str)> {
+        let NextModule::Other { version, .. } = self.next_module(Stack::Cuda) else {
+            return None;
+        };
+        self.nvidia_libraries_beside(version)
+            .into_iter()
+            .find_map(|(_, one)| match one {
+                Compared::Differs(library, of_library) => Some((library, of_library)),
+                _ => None,
+            })
+    }
+
+    /// The packages of the two halves of NVIDIA's driver.
+    pub fn nvidia_packages(&self) -> PackageHalves<'_> {
+        let is_elsewhere = self.wsl().is_some() || self.is_tegra() || self.in_container();
+        // A driver container brings its own halves along.
+        if is_elsewhere || self.driver_container().is_some() {
+            return PackageHalves::NotHere;
+        }
+        let packages = self.facts.packages.got();
+        let manager = packages.and_then(|packages| packages.manager.as_deref());
+        let mut of_kernel = OF_KERNEL.to_vec();
+        if manager == Some("pacman") {
+            of_kernel.extend(OF_KERNEL_ON_ARCH);
+        }
+        let (kernel, libraries) = match (half(&of_kernel, self), half(OF_LIBRARIES, self)) {
+            (Seen::Got(kernel), Seen::Got(libraries)) => (kernel, libraries),
+            (Seen::Absent, _) | (_, Seen::Absent) => return PackageHalves::NotHere,
+            (Seen::Got(_), other) | (other, _) => {
+                return PackageHalves::Unknown(other.map(|_| ()).why());
+            }
+        };
+        // A module for a kernel that was upgraded later may be older than the rest.
+        let together = kernel
+            .iter()
+            .find(|(.., version)| libraries.iter().any(|(.., other)| other == version));
+        if let Some((name, _, version)) = together {
+            return PackageHalves::Together(name, version);
+        }
+        match (newest(&kernel), newest(&libraries)) {
+            (Some(kernel), Some(libraries)) => PackageHalves::Apart([kernel, libraries]),
+            _ => PackageHalves::NotHere,
+        }
+    }
+}
+
+fn half<'v>(patterns: &[&str], view: &'v View<'_>) -> Seen<Half<'v>> {
+    let mut found: Half = Vec::new();
+    let mut answer = Seen::Absent;
+    for pattern in patterns {
+        match view.packages_matching(pattern) {
+            Seen::Got(packages) => found.extend(
+                packages
+                    .into_iter()
+                    .filter_map(|(name, package)| Some((name, package, holds(name, package)?))),
+            ),
+            Seen::Absent => {}
+            unknown => answer = unknown.map(|_| Vec::new()),
+        }
+    }
+    // One that is not known may be the one that fits.
+    match (found.is_empty(), answer) {
+        (false, Seen::Absent) => Seen::Got(found),
+        (_, answer) => answer,
+    }
+}
+
+/// The version of the driver that a package holds; None: it is none of those meant.
+fn holds<'v>(name: &str, package: &'v Package) -> Option<&'v str> {
+    let is_other = name.starts_with("nvidia-driver-G0") && !name.contains("kmp")
+        || name.starts_with("nvidia-open-driver-G0") && !name.contains("kmp")
+        || name.starts_with("xorg-x11-drv-nvidia") && !name.ends_with("cuda-libs")
+        || package.transitional == Some(true);
+    let upstream = package.upstream();
+    let end = upstream
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(upstream.len());
+    let version = &upstream[..end];
+    (!is_other && version.contains('.')).then_some(version)
+}
+
+fn newest<'v>(half: &Half<'v>) -> Option<(&'v str, &'v str, &'v str)> {
+    half.iter()
+        .max_by_key(|(.., version)| Version::parse(version))
+        .map(|(name, package, version)| (*name, package.version.as_str(), *version))
+}
