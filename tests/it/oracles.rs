@@ -7,6 +7,7 @@ use crate::real_parts::{BRANCHES, LIBRARIES, parts};
 use gpucheck::tables::{Tables, kinds};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,13 @@ fn verdict(folder: &Folder, toolkit: &str, number: u32) -> String {
     row["verdict"].as_str().expect("a word").to_owned()
 }
 
+/// A vendor's program that may hang.
+fn limited(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("timeout");
+    command.arg("60").arg(program);
+    command
+}
+
 #[test]
 fn toolkits_fit_drivers_as_the_runtimes_themselves_say() {
     let (Some(wheels), Some(parts)) = (wheels(), parts()) else {
@@ -75,7 +83,7 @@ fn toolkits_fit_drivers_as_the_runtimes_themselves_say() {
         for (release, library, toolkit) in RUNTIMES {
             let library = wheels.join(format!("cuda-{release}")).join(library);
             // The driver's library makes device nodes and loads modules where nobody stops it, and would see a GPU that is here.
-            let told = Command::new("unshare")
+            let told = limited("unshare")
                 .args(["-m", "sh", "-c"])
                 .arg(
                     "mount -t tmpfs own /sys && mount -t tmpfs own /dev && mknod -m 666 /dev/null c 1 3 && \
@@ -143,7 +151,7 @@ fn the_assembler_makes_code_for_the_targets_of_its_row() {
             format!(".version 6.3\n.target sm_{oldest}\n.address_size 64\n.visible .entry k()\n{{\nret;\n}}\n"),
         );
         for target in &known {
-            let made = Command::new(&ptxas)
+            let made = limited(&ptxas)
                 .arg(format!("-arch=sm_{target}"))
                 .arg(&source)
                 .args(["-o", "/dev/null"])
@@ -156,7 +164,7 @@ fn the_assembler_makes_code_for_the_targets_of_its_row() {
                 String::from_utf8_lossy(&made.stderr)
             );
         }
-        let help = Command::new(&ptxas).arg("--help").output().expect("ptxas");
+        let help = limited(&ptxas).arg("--help").output().expect("ptxas");
         let help = String::from_utf8_lossy(&help.stdout);
         let named: BTreeSet<String> = help
             .split('\'')
