@@ -40,7 +40,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     let Some(number) = gpu.kfd_nodes.first() else {
         return match view.rocm_agents_whole() {
             Seen::Got(()) | Seen::Absent => Verdict::NotHere,
-            other => Verdict::cannot_tell(other.why(), WOULD_TELL),
+            _ => Verdict::cannot_tell(view.why_rocm_agents_are_unknown(), WOULD_TELL),
         };
     };
     let source = format!("{KFD_NODES}/{number}/properties");

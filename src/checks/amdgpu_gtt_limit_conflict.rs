@@ -40,16 +40,14 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
     if !shares {
         return Verdict::NotHere;
     }
-    let words = match view.kernel_words() {
-        Seen::Got(words) => words,
-        other => {
-            return Verdict::cannot_tell(
-                format!("{COMMAND_LINE}: {}", other.map(|_| ()).why()),
-                "`cat /proc/cmdline`",
-            );
-        }
-    };
-    let set = |module: &str, parameter: &str| setting(&words, module, parameter, view);
+    let words = view.kernel_words().map(|_| ());
+    if words != Seen::Got(()) {
+        return Verdict::cannot_tell(
+            format!("{COMMAND_LINE}: {}", words.why()),
+            "`cat /proc/cmdline`",
+        );
+    }
+    let set = |module: &str, parameter: &str| view.module_setting(module, parameter);
     let (size, of_kernel, of_package) = (
         set("amdgpu", "gttsize").filter(|(value, _)| value != "-1"),
         set("ttm", "pages_limit"),
@@ -138,34 +136,4 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
             "`grep MemTotal /proc/meminfo`",
         ),
     }
-}
-
-/// The value of a module's parameter with where it stands: the command line goes before files of modprobe.
-fn setting(
-    words: &[String],
-    module: &str,
-    parameter: &str,
-    view: &View,
-) -> Option<(String, Evidence)> {
-    let start = format!("{module}.{parameter}=");
-    let on_command_line = words.iter().rev().find_map(|word| {
-        let value = word.strip_prefix(&start)?;
-        Some((value.to_owned(), COMMAND_LINE.to_owned(), word.clone()))
-    });
-    let in_files = || {
-        let files = &view.facts.modprobe.got()?.files;
-        files.iter().rev().find_map(|(path, lines)| {
-            lines.got()?.iter().find_map(|line| {
-                let mut words = line.text.split_whitespace();
-                if words.next() != Some("options") || words.next() != Some(module) {
-                    return None;
-                }
-                let value =
-                    words.find_map(|word| word.strip_prefix(parameter)?.strip_prefix('='))?;
-                Some((value.to_owned(), path.clone(), line.text.clone()))
-            })
-        })
-    };
-    let (value, source, says) = on_command_line.or_else(in_files)?;
-    Some((value, Evidence { source, says }))
 }

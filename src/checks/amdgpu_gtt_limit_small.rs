@@ -2,7 +2,7 @@
 
 use crate::check::Verdict;
 use crate::facts::Seen;
-use crate::finding::{Finding, Severity};
+use crate::finding::{Evidence, Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::rocm::KFD_NODES;
@@ -17,7 +17,8 @@ crate::check! {
     /// however much memory is free.
     ///
     /// ## How it comes about
-    /// Linux sets the limit to one half of the memory. An option may set less, and older kernels allowed less.
+    /// Linux sets the limit to one half of the memory. The options `amdgpu.gttsize` (in MiB) and `ttm.pages_limit` (in pages of
+    /// 4 KiB) may set less, and older kernels allowed less.
     ///
     /// ## How to confirm
     /// `cat /sys/class/drm/card*/device/mem_info_gtt_total` in bytes beside `MemTotal` in `/proc/meminfo`;
@@ -110,13 +111,46 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         finding = finding.severity(Severity::Note).why(
             "One half is what Linux allows by itself; a model that needs more does not fit, and the limit can be raised",
         );
-    } else {
+    } else if let Some((module, parameter, set)) = lowering(view) {
         finding = finding
-            .why("Linux allows one half by itself, so an option or an old kernel holds it lower");
+            .saw(&set.source, &set.says)
+            .why(format!(
+                "Linux allows one half by itself, and `{module}.{parameter}` holds it lower"
+            ))
+            .fix(
+                view.driver_fix(
+                    FixCall::new("raise-gtt-option")
+                        .with("version", pages(memory))
+                        .with("line", &set.says)
+                        .with("file", &set.source),
+                ),
+            );
+        return finding.into();
+    } else {
+        let options_are_known =
+            view.kernel_words().got().is_some() && view.facts.modprobe.got().is_some();
+        finding = finding.why(match options_are_known {
+            true => "Linux allows one half by itself. Neither `amdgpu.gttsize` nor `ttm.pages_limit` is set, so the kernel is an old one that allows less",
+            false => "Linux allows one half by itself, so `amdgpu.gttsize`, `ttm.pages_limit` or an old kernel holds it lower",
+        });
     }
     finding
         .fix(view.driver_fix(FixCall::new("raise-gtt-limit").with("version", pages(memory))))
         .into()
+}
+
+/// The option that sets the limit, and where.
+fn lowering(view: &View) -> Option<(&'static str, &'static str, Evidence)> {
+    [
+        ("amdgpu", "gttsize"),
+        ("ttm", "pages_limit"),
+        ("amdttm", "pages_limit"),
+    ]
+    .into_iter()
+    .find_map(|(module, parameter)| {
+        let (value, set) = view.module_setting(module, parameter)?;
+        (value != "-1").then_some((module, parameter, set))
+    })
 }
 
 /// The memory of the machine as KFD shows it at its processors. Where a node is missing it is too little, and nobody is accused.

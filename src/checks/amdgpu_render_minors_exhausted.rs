@@ -37,7 +37,12 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         Seen::Got(kfd) => kfd,
         Seen::Absent => return Verdict::NotHere,
         _ if !gpu.data_centre => return Verdict::NotHere,
-        other => return Verdict::cannot_tell(other.as_ref().map(|_| ()).why(), "`ls /dev/dri`"),
+        other => {
+            return Verdict::cannot_tell(
+                format!("/dev/dri: {}", other.as_ref().map(|_| ()).why()),
+                "`ls /dev/dri`",
+            );
+        }
     };
     let has = gpu.kfd_nodes.len();
     let twins = view

@@ -96,6 +96,10 @@ fn now(view: &View, logged: Option<&Event>, fix: &'static str) -> Finding {
 }
 
 fn of_amd(gpu: &Gpu, view: &View) -> Verdict {
+    // amdgpu counts, and the driver of WSL is Windows'.
+    if view.wsl().is_some() {
+        return Verdict::NotHere;
+    }
     let logged = view
         .log_of(gpu)
         .find(|event| matches!(event.kind, Kind::RasUncorrectable { .. }));

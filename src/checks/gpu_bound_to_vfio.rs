@@ -16,10 +16,12 @@ crate::check! {
     ///
     /// ## How it comes about
     /// `vfio-pci.ids=` on the kernel command line or `options vfio-pci ids=` in /etc/modprobe.d names the kind of card. Of two
-    /// equal cards that takes both.
+    /// equal cards that takes both. `driverctl set-override` names a single card by its address, and libvirt takes one while a
+    /// virtual machine uses it.
     ///
     /// ## How to confirm
-    /// `lspci -nnk` names the driver in use.
+    /// `lspci -nnk` names the driver in use; `cat /proc/cmdline`, `grep -r vfio /etc/modprobe.d` and `driverctl list-overrides`
+    /// name what claims it.
     "gpu-bound-to-vfio", Driver, Warning, each Gpu, run
 }
 
@@ -58,19 +60,34 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     .saw(source, driver)
     .why("Programs of this system see it only when a driver of its vendor holds it");
     let claim = view.claim_for_guests(gpu);
-    let fix = match &claim {
-        Some(claim) if claim.source == "/proc/cmdline" => {
-            FixCall::new("remove-kernel-parameter").with("word", &claim.says)
+    let overridden = view
+        .detail_of(gpu)
+        .and_then(|detail| detail.driver_override.got())
+        .filter(|name| *name == driver);
+    let fix = match (&claim, overridden) {
+        (Some(claim), _) if claim.source == "/proc/cmdline" => {
+            match is_of_slot(gpu, &claim.says, view) {
+                true => FixCall::new("remove-kernel-parameter").with("word", &claim.says),
+                false => FixCall::new("give-gpu-back-by-parameter")
+                    .with("word", &claim.says)
+                    .with("name", id(gpu)),
+            }
         }
-        Some(claim) => FixCall::new("give-gpu-back-to-host")
+        (Some(claim), _) => FixCall::new("give-gpu-back-to-host")
+            .with("name", id(gpu))
             .with("file", &claim.source)
             .with("line", &claim.says),
-        None => FixCall::new("give-gpu-back-to-host")
-            .with("file", "/etc/modprobe.d")
-            .with("line", "options vfio-pci ids=..."),
+        (None, Some(name)) => FixCall::new("remove-driver-override").with("name", name),
+        (None, None) => FixCall::new("find-who-claims-gpu"),
     };
     if let Some(claim) = claim {
         finding = finding.saw(claim.source, claim.says);
+    }
+    if let (Some(name), Some(address)) = (overridden, &gpu.pci) {
+        finding = finding.saw(
+            format!("/sys/bus/pci/devices/{address}/driver_override"),
+            name,
+        );
     }
     if let Some(says) = guests(view) {
         return finding
@@ -96,6 +113,33 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         (false, _) => finding.severity(Severity::Note),
     }
     .into()
+}
+
+/// `10de:2786`.
+fn id(gpu: &Gpu) -> String {
+    let (vendor, device) = gpu.id.unwrap_or_default();
+    format!("{vendor:04x}:{device:04x}")
+}
+
+/// `vfio-pci.ids=` names nothing but functions of this card: without it nothing else is given back.
+fn is_of_slot(gpu: &Gpu, parameter: &str, view: &View) -> bool {
+    let slot = |address: &str| address.split('.').next().map(str::to_owned);
+    let own = gpu.pci.as_deref().and_then(slot);
+    let ids: Vec<String> = view
+        .facts
+        .pci
+        .items()
+        .filter(|(address, _)| slot(address) == own)
+        .filter_map(|(_, function)| {
+            let (vendor, device) = (function.vendor.got()?, function.device.got()?);
+            Some(format!("{vendor:04x}:{device:04x}"))
+        })
+        .collect();
+    let (_, list) = parameter.split_once('=').unwrap_or_default();
+    list.split(',').all(|entry| {
+        ids.iter()
+            .any(|id| entry.to_ascii_lowercase().starts_with(id.as_str()))
+    })
 }
 
 /// Somebody wants to compute here. That NVIDIA's driver is installed is no sign of it: it was there before the GPU was given

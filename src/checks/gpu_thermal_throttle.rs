@@ -117,8 +117,8 @@ fn by_sensors(gpu: &Gpu, view: &View) -> Verdict {
         "/sys/bus/pci/devices/{}/hwmon",
         gpu.pci.as_deref().unwrap_or(&gpu.key)
     );
-    let sensors = match view.sensors_of(gpu) {
-        Seen::Got(sensors) => sensors,
+    let (folder, sensors) = match view.sensors_of(gpu) {
+        Seen::Got(found) => found,
         Seen::Absent => return Verdict::NotHere,
         other => {
             return Verdict::cannot_tell(
@@ -142,8 +142,9 @@ fn by_sensors(gpu: &Gpu, view: &View) -> Verdict {
     if *value >= HOT && stands_still(sensors) && gpu.integrated == Some(false) && has_own_fan {
         return found("the fan stands still while the GPU is hot", "fan-stopped")
             .likely()
-            .saw(format!("{folder}/hwmon*/{name}_input"), degrees(*value))
-            .saw(format!("{folder}/hwmon*/fan1_input"), "0 turns a minute")
+            .why("A fan that stands still at such heat is blocked, unplugged, broken or switched off by a setting: the GPU gets hotter until it slows down or switches off")
+            .saw(format!("{folder}/{name}_input"), degrees(*value))
+            .saw(format!("{folder}/fan1_input"), "0 turns a minute")
             .into();
     }
     let over = temperatures.iter().find_map(|(name, value)| {
@@ -152,8 +153,8 @@ fn by_sensors(gpu: &Gpu, view: &View) -> Verdict {
     });
     if let Some((name, value, limit)) = over {
         return found("the GPU is as hot as it may be", "software")
-            .saw(format!("{folder}/hwmon*/{name}_input"), degrees(*value))
-            .saw(format!("{folder}/hwmon*/{name}_crit"), degrees(limit))
+            .saw(format!("{folder}/{name}_input"), degrees(*value))
+            .saw(format!("{folder}/{name}_crit"), degrees(limit))
             .into();
     }
     Verdict::fine(format!("{} at its hottest sensor", degrees(*value)))

@@ -77,7 +77,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
 fn unknown(known: &[(&RocmAgent, Option<&Gpu>)], view: &View) -> Option<String> {
     let whole = view.rocm_agents_whole();
     if whole.got().is_none() {
-        return Some(whole.why());
+        return Some(view.why_rocm_agents_are_unknown());
     }
     let kind =
         |(_, gpu): &&(&RocmAgent, Option<&Gpu>)| gpu.is_none_or(|gpu| gpu.integrated.is_none());

@@ -135,7 +135,7 @@ fn of_kfd(gpu: &Gpu, view: &View) -> Verdict {
     };
     let wanted = matches!(view.wanted(Stack::Rocm), Wanted::Yes(_));
     let finding = Finding::new(
-        "the kernel drives this GPU and does not know it for computing: it is newer than the kernel",
+        "ROCm cannot use this GPU: it is newer than the compute driver of the kernel (KFD), which does not know it",
     )
     .saw(view.log_source(), event.says())
     .why("ROCm does not see the GPU; display and Vulkan work")

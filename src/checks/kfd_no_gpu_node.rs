@@ -64,7 +64,9 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     }
     match view.rocm_agents_whole() {
         Seen::Got(()) => {}
-        other => return Verdict::cannot_tell(other.why(), "`rocminfo`"),
+        _ => {
+            return Verdict::cannot_tell(view.why_rocm_agents_are_unknown(), "`rocminfo`");
+        }
     }
     let mut finding = Finding::new("the compute driver of the kernel did not take this GPU")
         .saw(KFD_NODES, "no node for this GPU")
@@ -86,6 +88,9 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         });
     if let Some(event) = said {
         finding = finding.saw(view.log_source(), event.says());
+    }
+    if said.is_some_and(|event| matches!(event.kind, Kind::NotAddedToKfd { .. })) {
+        finding = finding.fix(view.driver_fix(FixCall::new("restart-for-kfd")));
     }
     // Nobody misses the graphics of a processor beside a card.
     if view.is_spare(gpu) {

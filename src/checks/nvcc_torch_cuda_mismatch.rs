@@ -84,23 +84,23 @@ fn run(environment: &Environment, view: &View, _tables: &Tables) -> Verdict {
     ))
     .saw(folder, format!("CUDA {toolkit}, by way of {via}"))
     .saw(torch.path.as_str(), format!("cuda = '{built_for}'"));
-    let is_in_use = view.is_first_python(&environment.key);
     if one.0 == other.0 {
-        finding = finding.severity(Severity::Note).why(
-            "PyTorch runs, and extensions can be built: it warns of another minor version, no more",
-        );
-    } else {
+        return finding
+            .severity(Severity::Note)
+            .why("PyTorch runs, and extensions can be built: it only warns of another minor version. Nothing has to be done unless a build fails")
+            .into();
+    }
+    finding = finding
+        .why("PyTorch runs; extensions that have to be compiled, like flash-attn, are refused");
+    let is_in_use = view.is_first_python(&environment.key);
+    // A toolkit that nobody chose shows no wish to build.
+    let is_chosen = ["CUDA_HOME", "PATH"].contains(&via);
+    if is_in_use && view.builds_extensions() {
         finding = finding
-            .why("PyTorch runs; extensions that have to be compiled, like flash-attn, are refused");
-        // A toolkit that nobody chose shows no wish to build.
-        let is_chosen = ["CUDA_HOME", "PATH"].contains(&via);
-        if is_in_use && view.builds_extensions() {
-            finding = finding
-                .severity(Severity::Error)
-                .saw("TORCH_CUDA_ARCH_LIST", "set: extensions are built here");
-        } else if !is_in_use || !is_chosen {
-            finding = finding.severity(Severity::Note);
-        }
+            .severity(Severity::Error)
+            .saw("TORCH_CUDA_ARCH_LIST", "set: extensions are built here");
+    } else if !is_in_use || !is_chosen {
+        finding = finding.severity(Severity::Note);
     }
     finding
         .fix(FixCall::new("cuda-home-of-torch").with("version", built_for.text()))

@@ -49,7 +49,10 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
                 "`sudo dmesg | grep Xid`",
             ),
             Seen::Absent => Verdict::NotHere,
-            unknown => Verdict::cannot_tell(unknown.why(), gpu.lspci()),
+            unknown => Verdict::cannot_tell(
+                format!("{}: {}", gpu.driver_source, unknown.why()),
+                gpu.lspci(),
+            ),
         };
     }
     let is_of_gsp = |event: &&Event| match event.kind {

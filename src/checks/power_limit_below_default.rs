@@ -73,8 +73,8 @@ fn of_amd(gpu: &Gpu, view: &View) -> Verdict {
         "/sys/bus/pci/devices/{}/hwmon",
         gpu.pci.as_deref().unwrap_or(&gpu.key)
     );
-    let sensors = match view.sensors_of(gpu) {
-        Seen::Got(sensors) => sensors,
+    let (folder, sensors) = match view.sensors_of(gpu) {
+        Seen::Got(found) => found,
         Seen::Absent => return Verdict::NotHere,
         other => {
             return Verdict::cannot_tell(
@@ -92,9 +92,9 @@ fn of_amd(gpu: &Gpu, view: &View) -> Verdict {
         return Verdict::NotHere;
     };
     judge(
-        (&format!("{folder}/hwmon*/power1_cap"), limit),
-        (&format!("{folder}/hwmon*/power1_cap_default"), default),
-        FixCall::new("set-amd-power-limit").with("file", format!("{folder}/hwmon*/power1_cap")),
+        (&format!("{folder}/power1_cap"), limit),
+        (&format!("{folder}/power1_cap_default"), default),
+        FixCall::new("set-amd-power-limit").with("file", format!("{folder}/power1_cap")),
     )
 }
 

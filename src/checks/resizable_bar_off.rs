@@ -67,6 +67,17 @@ fn window(gpu: &Gpu, view: &View) -> Seen<(String, u64)> {
     })
 }
 
+fn not_told(gpu: &Gpu, window: &Seen<(String, u64)>) -> Verdict {
+    let why = window.as_ref().map(|_| ()).why();
+    Verdict::cannot_tell(
+        format!("the size of its window into memory: {why}"),
+        match &gpu.pci {
+            Some(address) => format!("`sudo lspci -vv -s {address}`"),
+            None => gpu.lspci(),
+        },
+    )
+}
+
 fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
@@ -94,7 +105,7 @@ fn of_nvidia(gpu: &Gpu, view: &View) -> Verdict {
             .saw(source, mib(bytes))
             .into(),
         Seen::Got((_, bytes)) => Verdict::fine(format!("a window of {}", mib(bytes))),
-        other => Verdict::cannot_tell(other.map(|_| ()).why(), gpu.lspci()),
+        other => not_told(gpu, &other),
     }
 }
 
@@ -163,6 +174,6 @@ fn of_intel(gpu: &Gpu, view: &View) -> Verdict {
                 .into()
         }
         (_, Seen::Got((_, bytes))) => Verdict::fine(format!("a window of {}", mib(bytes))),
-        (_, other) => Verdict::cannot_tell(other.map(|_| ()).why(), gpu.lspci()),
+        (_, other) => not_told(gpu, &other),
     }
 }

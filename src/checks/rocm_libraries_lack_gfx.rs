@@ -31,7 +31,9 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     let agents = match view.rocm_agents_of(gpu) {
         Seen::Got(agents) => agents,
         Seen::Absent => return Verdict::NotHere,
-        other => return Verdict::cannot_tell(other.why(), "`rocminfo`"),
+        _ => {
+            return Verdict::cannot_tell(view.why_rocm_agents_are_unknown(), "`rocminfo`");
+        }
     };
     worst(agents.iter().map(|agent| judge(gpu, agent, view)))
 }

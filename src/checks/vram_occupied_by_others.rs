@@ -32,6 +32,9 @@ const MUCH: u64 = 10;
 const MEMORY: &str = "nvmlDeviceGetMemoryInfo()";
 const COMPUTE: &str = "nvmlDeviceGetComputeRunningProcesses_v3()";
 const ASK_NVIDIA: &str = "`nvidia-smi`";
+/// How to get it back, by the maker of the GPU.
+const ON_NVIDIA: &str = "free-nvidia-memory";
+const ON_AMD: &str = "free-amd-memory";
 
 fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     // What is set aside for a GPU without memory of its own is always nearly full.
@@ -67,7 +70,7 @@ fn of_nvidia(device: &NvmlDevice, view: &View) -> Verdict {
         };
     }
     let Some(processes) = device.processes.got() else {
-        return saw(nearly_full(percent))
+        return saw(nearly_full(percent, ON_NVIDIA))
             .severity(Severity::Note)
             .likely()
             .into();
@@ -82,12 +85,12 @@ fn of_nvidia(device: &NvmlDevice, view: &View) -> Verdict {
         .into_iter()
         .partition(|process| process.uid.is_some_and(is_a_person));
     if share(&people, total) >= MUCH {
-        return saw(nearly_full(percent))
+        return saw(nearly_full(percent, ON_NVIDIA))
             .saw(COMPUTE, format!("of other users: {}", names(&people)))
             .into();
     }
     if share(&services, total) >= MUCH {
-        return saw(nearly_full(percent))
+        return saw(nearly_full(percent, ON_NVIDIA))
             .saw(COMPUTE, format!("of services: {}", names(&services)))
             .severity(Severity::Note)
             .into();
@@ -97,7 +100,7 @@ fn of_nvidia(device: &NvmlDevice, view: &View) -> Verdict {
     // In a container NVML does not tell of programs, one's own among them.
     match (&view.place, processes.is_empty()) {
         (Seen::Got(Place::Container(engine)), true) if engine == "kubernetes" => {
-            saw(nearly_full(percent))
+            saw(nearly_full(percent, ON_NVIDIA))
                 .cause("time-slicing")
                 .severity(Severity::Note)
                 .likely()
@@ -107,10 +110,10 @@ fn of_nvidia(device: &NvmlDevice, view: &View) -> Verdict {
                 )
                 .into()
         }
-        (Seen::Got(Place::Host), true) => saw(nearly_full(percent))
+        (Seen::Got(Place::Host), true) => saw(nearly_full(percent, ON_NVIDIA))
             .saw(COMPUTE, "no program: one that ended may still hold it")
             .into(),
-        (_, false) if !owners_known => saw(nearly_full(percent))
+        (_, false) if !owners_known => saw(nearly_full(percent, ON_NVIDIA))
             .saw(COMPUTE, "not told whose programs use it")
             .severity(Severity::Note)
             .likely()
@@ -119,7 +122,7 @@ fn of_nvidia(device: &NvmlDevice, view: &View) -> Verdict {
         (_, false) if share(&all, total) + MUCH >= percent => Verdict::fine(format!(
             "{percent} % of its memory is used, by programs of this user"
         )),
-        _ => saw(nearly_full(percent))
+        _ => saw(nearly_full(percent, ON_NVIDIA))
             .saw(
                 COMPUTE,
                 format!("its programs hold {} % of it", share(&all, total)),
@@ -157,12 +160,12 @@ fn is_a_person(uid: u32) -> bool {
     uid >= FIRST && !OF_SERVICES.contains(&uid)
 }
 
-fn nearly_full(percent: u64) -> Finding {
+fn nearly_full(percent: u64, fix: &'static str) -> Finding {
     Finding::new(format!("{percent} % of the GPU's memory is taken"))
         .cause("other-process")
         .works_all_the_same()
         .why("A program that wants more than what is free ends with `out of memory`")
-        .fix(FixCall::new("free-gpu-memory"))
+        .fix(FixCall::new(fix))
 }
 
 /// Somebody computes on the GPU that also drives the display.
@@ -199,7 +202,11 @@ fn of_amd(gpu: &Gpu, view: &View) -> Verdict {
         Seen::Absent => return Verdict::NotHere,
         other => {
             return Verdict::cannot_tell(
-                other.map(|_| ()).why(),
+                format!(
+                    "{}: {}",
+                    file("mem_info_vram_used"),
+                    other.map(|_| ()).why()
+                ),
                 format!("`cat {}`", file("mem_info_vram_used")),
             );
         }
@@ -211,7 +218,7 @@ fn of_amd(gpu: &Gpu, view: &View) -> Verdict {
                 return Verdict::fine(format!("{percent} % of its memory is used"));
             }
             // By whom amdgpu does not say here.
-            nearly_full(percent)
+            nearly_full(percent, ON_AMD)
                 .severity(Severity::Note)
                 .likely()
                 .saw(file("mem_info_vram_used"), size(*used))

@@ -12,7 +12,8 @@ crate::check! {
     ///
     /// ## Why it matters
     /// Programs that compute with Vulkan (llama.cpp, ollama) do not see the GPU, or compute on the processor with Mesa's
-    /// software driver. CUDA, ROCm and Level Zero do not need it.
+    /// software driver. CUDA, ROCm and Level Zero do not need it. That the loader is there does not say that somebody computes
+    /// with Vulkan, so it is told as a note.
     ///
     /// ## How it comes about
     /// The package with the Vulkan driver is missing: on servers NVIDIA's driver is often installed without its parts for
@@ -38,7 +39,12 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         Some("i915" | "xe") => &["libvulkan_intel", "intel_icd", "intel_hasvk"],
         Some(_) => return Verdict::NotHere,
         None if gpu.driver.is_absent() => return Verdict::NotHere,
-        None => return Verdict::cannot_tell(gpu.driver.why(), gpu.lspci()),
+        None => {
+            return Verdict::cannot_tell(
+                format!("{}: {}", gpu.driver_source, gpu.driver.why()),
+                gpu.lspci(),
+            );
+        }
     };
     let loader = match view.winner("libvulkan.so.1") {
         Seen::Got(file) => file,
@@ -92,12 +98,26 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
         true => "no driver, nor in any other folder".to_owned(),
         false => format!("none for this GPU, only {}", others.join(", ")),
     };
+    let fix = match gpu.driver.got().map(String::as_str) {
+        Some("nvidia") => {
+            let call = FixCall::new("install-nvidia-vulkan-driver");
+            match view
+                .nvidia_driver_version()
+                .and_then(|(version, _)| version.split('.').next())
+            {
+                Some(branch) => call.with("branch", branch),
+                None => call,
+            }
+        }
+        Some("amdgpu") => FixCall::new("install-vulkan-driver").with("word", "radeon"),
+        _ => FixCall::new("install-vulkan-driver").with("word", "intel"),
+    };
     Finding::new("Vulkan's loader has no driver for this GPU")
         // That the loader is here does not say that somebody computes with Vulkan.
         .severity(Severity::Note)
         .saw(&loader.path, "is there")
         .saw("/usr/share/vulkan/icd.d", says)
         .why("Programs that compute with Vulkan do not see the GPU; CUDA, ROCm and Level Zero do not need it")
-        .fix(FixCall::new("install-vulkan-driver"))
+        .fix(view.driver_fix(fix))
         .into()
 }

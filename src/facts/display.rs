@@ -51,7 +51,7 @@ pub struct AmdgpuDevice {
     pub busy_percent: Seen<u32>,
     /// `hwmon/hwmonN/*`, raw numbers by file name (`temp1_input` in millidegrees, `power1_cap` in microwatts); read only
     /// of a GPU that is awake. A sensor that gave no number is left out.
-    pub hwmon: Seen<BTreeMap<String, i64>>,
+    pub hwmon: Seen<Sensors>,
     /// `ras/*_err_count` as written, by file name; read only of a GPU that is awake. `Absent`: the driver counts no errors
     /// of this GPU.
     pub ras: Seen<BTreeMap<String, String>>,
@@ -67,7 +67,18 @@ pub struct IntelDevice {
     /// Local memory in bytes, where the driver shows it; integrated GPUs have none.
     pub lmem_bytes: Seen<u64>,
     /// `hwmon/hwmonN/*` raw numbers by file name; read only of a GPU that is awake.
-    pub hwmon: Seen<BTreeMap<String, i64>>,
+    pub hwmon: Seen<Sensors>,
+}
+
+/// A hardware monitor of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Sensors {
+    /// Its folder below `hwmon`, as `hwmon4`.
+    pub monitor: String,
+    /// Raw numbers by the names of files.
+    pub values: BTreeMap<String, i64>,
 }
 
 /// Files by which the Vulkan and OpenCL loaders find drivers.

@@ -55,6 +55,8 @@ pub struct PciDetail {
     /// `type` of that group: `DMA` and `DMA-FQ` translate what the device accesses, `identity` does not. `Absent`: the device
     /// is in no group.
     pub iommu_type: Seen<String>,
+    /// `driver_override`: the one driver that may take the device, as `driverctl` and `virsh` set it. `Absent`: none is set.
+    pub driver_override: Seen<String>,
     /// `removable`: `fixed`, `removable`, `unknown`.
     pub removable: Seen<String>,
     /// Address of the physical function, where this one is a virtual function.

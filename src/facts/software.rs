@@ -125,6 +125,8 @@ pub struct RocmInstall {
     /// gfx targets for which rocBLAS has kernels, by the names of its files: `gfx90a`, also those of several GPUs
     /// (`gfx9-4-generic`). `Absent`: it has no folder of kernels.
     pub rocblas_targets: Seen<Named<()>>,
+    /// The folder of those kernels; of several the first.
+    pub rocblas_folder: Option<String>,
     /// gfx targets for which hipBLASLt has kernels, likewise.
     pub hipblaslt_targets: Seen<Named<()>>,
 }

@@ -4,7 +4,7 @@ use super::attributes::{
     COUNT_LIMIT, Power, device_path, is_numbered, is_pci_address, number, word,
 };
 use super::pci::bound_driver;
-use crate::facts::display::{AmdgpuDevice, Drm, Icd, IntelDevice};
+use crate::facts::display::{AmdgpuDevice, Drm, Icd, IntelDevice, Sensors};
 use crate::facts::{Named, Seen, Why};
 use crate::host::{Host, Listing};
 use serde::Deserialize;
@@ -284,7 +284,7 @@ fn read_folder(
 }
 
 /// Numbers of the first hardware monitor below a device. A sensor that gives no number (ENODATA) is left out.
-fn read_hwmon(host: &Host, folder: &str) -> Seen<BTreeMap<String, i64>> {
+fn read_hwmon(host: &Host, folder: &str) -> Seen<Sensors> {
     let folder = format!("{folder}/hwmon");
     host.list(&folder).and_then(|monitors| {
         let Some(monitor) = monitors
@@ -300,7 +300,7 @@ fn read_hwmon(host: &Host, folder: &str) -> Seen<BTreeMap<String, i64>> {
         };
         let folder = format!("{folder}/{monitor}");
         host.list(&folder).map(|files| {
-            files
+            let values = files
                 .names
                 .into_iter()
                 .filter(|name| is_sensor(name))
@@ -309,7 +309,11 @@ fn read_hwmon(host: &Host, folder: &str) -> Seen<BTreeMap<String, i64>> {
                     let value = number(host, &format!("{folder}/{name}")).into_got()?;
                     Some((name, value))
                 })
-                .collect()
+                .collect();
+            Sensors {
+                monitor: monitor.clone(),
+                values,
+            }
         })
     })
 }
@@ -531,6 +535,8 @@ mod tests {
         let names: Vec<_> = gpu.firmware.keys().map(String::as_str).collect();
         assert_eq!(names, ["mec_fw_version", "smc_fw_version"]);
         let hwmon = gpu.hwmon.got().expect("sensors");
+        assert_eq!(hwmon.monitor, "hwmon4");
+        let hwmon = &hwmon.values;
         assert_eq!(hwmon.get("power1_cap"), Some(&303_000_000));
         assert_eq!(hwmon.len(), 2);
         let ras = gpu.ras.got().expect("counters");
@@ -575,7 +581,7 @@ mod tests {
         assert_eq!(gpu.vram_used_bytes, Seen::Failed(Failure::errno("EIO")));
         assert!(matches!(gpu.vram_bytes, Seen::Failed(_)));
         assert!(matches!(gpu.busy_percent, Seen::Failed(_)));
-        assert_eq!(gpu.hwmon.got().map(|hwmon| hwmon.len()), Some(1));
+        assert_eq!(gpu.hwmon.got().map(|hwmon| hwmon.values.len()), Some(1));
     }
 
     #[test]

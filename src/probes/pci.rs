@@ -279,6 +279,11 @@ fn read_detail(host: &Host, folder: &str, bridge: bool) -> PciDetail {
         detail.numa_node = number(host, &at("numa_node"));
         detail.iommu_group = host.link_name(&at("iommu_group"));
         detail.iommu_type = word(host, &at("iommu_group/type"));
+        // The kernel writes so that none is set.
+        detail.driver_override = word(host, &at("driver_override")).and_then(|name| match name {
+            name if name == "(null)" => Seen::Absent,
+            name => Seen::Got(name),
+        });
         detail.physfn = host.link_name(&at("physfn"));
         detail.bars = host
             .text(&at("resource"))

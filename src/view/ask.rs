@@ -2,6 +2,7 @@
 
 use super::{Gpu, Vendor, View, join};
 use crate::facts::device_nodes::Node;
+use crate::facts::display::Sensors;
 use crate::facts::kernel::LoadedModule;
 use crate::facts::module_files::{InstalledKernel, ModuleFile};
 use crate::facts::nvml::NvmlDevice;
@@ -228,13 +229,20 @@ impl View<'_> {
         })
     }
 
-    /// The sensors that amdgpu, i915 or xe shows, raw numbers by the names of their files. `Absent`: its driver shows none.
-    pub fn sensors_of(&self, gpu: &Gpu) -> Seen<&BTreeMap<String, i64>> {
+    /// The sensors that amdgpu, i915 or xe shows: their folder, and raw numbers by the names of files in it. `Absent`: its
+    /// driver shows none.
+    pub fn sensors_of(&self, gpu: &Gpu) -> Seen<(String, &BTreeMap<String, i64>)> {
+        let folder = |sensors: &Sensors| {
+            let address = gpu.pci.as_deref().unwrap_or(&gpu.key);
+            format!("/sys/bus/pci/devices/{address}/hwmon/{}", sensors.monitor)
+        };
         self.facts.drm.as_ref().and_then(|drm| {
             let amd = drm.amdgpu.get(&gpu.key).map(|device| &device.hwmon);
             let intel = drm.intel.get(&gpu.key).map(|device| &device.hwmon);
             match (amd.or(intel), gpu.driver.got().map(String::as_str)) {
-                (Some(sensors), _) => sensors.as_ref(),
+                (Some(sensors), _) => sensors
+                    .as_ref()
+                    .map(|sensors| (folder(sensors), &sensors.values)),
                 (None, Some("amdgpu" | "i915" | "xe")) => Seen::default(),
                 (None, _) => gpu.driver.as_ref().and_then(|_| Seen::Absent),
             }

@@ -321,6 +321,32 @@ impl View<'_> {
         })
     }
 
+    /// The value that was set for a module's parameter, with where it stands: the command line goes before files of modprobe.
+    pub fn module_setting(&self, module: &str, parameter: &str) -> Option<(String, Evidence)> {
+        let start = format!("{module}.{parameter}=");
+        let words = self.kernel_words().into_got().unwrap_or_default();
+        let on_command_line = words.into_iter().rev().find_map(|word| {
+            let value = word.strip_prefix(&start)?.to_owned();
+            Some((value, "/proc/cmdline".to_owned(), word))
+        });
+        let in_files = || {
+            let files = &self.facts.modprobe.got()?.files;
+            files.iter().rev().find_map(|(path, lines)| {
+                lines.got()?.iter().find_map(|line| {
+                    let mut words = line.text.split_whitespace();
+                    if words.next() != Some("options") || words.next() != Some(module) {
+                        return None;
+                    }
+                    let value =
+                        words.find_map(|word| word.strip_prefix(parameter)?.strip_prefix('='))?;
+                    Some((value.to_owned(), path.clone(), line.text.clone()))
+                })
+            })
+        };
+        let (value, source, says) = on_command_line.or_else(in_files)?;
+        Some((value, Evidence { source, says }))
+    }
+
     /// A way to mend something about a kernel driver: inside a container only the host can, as the row for containers says, where
     /// there is one.
     pub fn driver_fix(&self, call: FixCall) -> FixCall {

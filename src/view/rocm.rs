@@ -138,7 +138,7 @@ impl RocmAgent {
 pub enum Kernels {
     /// It can; the folder of the installation.
     In(String),
-    /// No installation can: the folder of each, and the targets for which it has kernels.
+    /// No installation can: the folder of the kernels of each, and the targets for which it has kernels.
     Lacking(Vec<(String, String)>),
     /// There is no rocBLAS.
     NoLibrary,
@@ -260,6 +260,14 @@ impl View<'_> {
                 Seen::error(format!("{KFD_NODES}: not all nodes are known"))
             }
         })
+    }
+
+    /// Why it is not known which GPUs the ROCm runtime finds, with what was asked.
+    pub fn why_rocm_agents_are_unknown(&self) -> String {
+        match self.rocm_agents_whole() {
+            Seen::Failed(Failure::Error { what }) if what.starts_with(KFD_NODES) => what,
+            other => format!("{KFD_NODES}: {}", other.why()),
+        }
     }
 
     /// A GPU as the runtime finds it: several where it is partitioned. `Absent`: it is none of the runtime's.
@@ -400,7 +408,8 @@ impl View<'_> {
                 // Where the names tell no target at all, all of them are in files whose names tell none.
                 Seen::Got(Named { items, whole: true }) if !items.is_empty() => {
                     let names: Vec<&str> = items.keys().map(String::as_str).collect();
-                    lacking.push((root.clone(), names.join(", ")));
+                    let folder = install.rocblas_folder.as_ref().unwrap_or(root);
+                    lacking.push((folder.clone(), names.join(", ")));
                 }
                 Seen::Got(_) => {
                     unknown = Some(format!(

@@ -8,7 +8,7 @@ use gpucheck::facts::{Failure, Seen};
 use gpucheck::host::Source;
 use gpucheck::host::archive::Archive;
 use gpucheck::host::machine::{Entries, Entry, Operation};
-use gpucheck::report::{FindingRow, Report};
+use gpucheck::report::{FindingRow, Report, VerdictRow};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -137,6 +137,10 @@ fn judge_machine(machine: &Machine, checks: &Checks) -> Result<Judgement, String
     let mut judgement = expect::judge(&machine.expect, &report, exit, text.as_deref(), checks);
     for finding in &report.findings {
         judge_sources(finding, &mut judgement);
+        judge_fixes(finding, &mut judgement);
+    }
+    for row in &report.verdicts {
+        judge_doubt(row, &mut judgement);
     }
     Ok(judgement)
 }
@@ -152,7 +156,8 @@ fn judge_sources(finding: &FindingRow, judgement: &mut Judgement) {
             && source
                 .chars()
                 .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-        if !(is_path || is_call || is_variable || source == "container") {
+        let is_real = !source.contains('*');
+        if !(is_real && (is_path || is_call || is_variable || source == "container")) {
             judgement.fail(format!("{name}: `{source}` is no path, call or variable"));
         }
         if evidence.says.trim().is_empty() {
@@ -161,6 +166,32 @@ fn judge_sources(finding: &FindingRow, judgement: &mut Judgement) {
     }
     if finding.evidence.is_empty() || finding.why.is_empty() || finding.title.is_empty() {
         judgement.fail(format!("{name}: without title, evidence or reason"));
+    }
+}
+
+/// A fix about a GPU names its address, and leaves no gap for what the check knows.
+fn judge_fixes(finding: &FindingRow, judgement: &mut Judgement) {
+    for fix in &finding.fixes {
+        for text in fix.commands.iter().chain([&fix.words, &fix.confirm]) {
+            if text.contains("{address}") || text.contains("ADDRESS") {
+                judgement.fail(format!("{}: no address in `{text}`", finding.check));
+            }
+        }
+    }
+}
+
+/// What cannot be told names what was asked: `does not exist` alone tells nothing.
+fn judge_doubt(row: &VerdictRow, judgement: &mut Judgement) {
+    const ALONE: [&str; 5] = [
+        "does not exist",
+        "permission denied",
+        "not recorded here",
+        "could not be read",
+        "left out by",
+    ];
+    let says = row.says.as_deref().unwrap_or_default();
+    if row.verdict == "cannot_tell" && ALONE.iter().any(|start| says.starts_with(start)) {
+        judgement.fail(format!("{}: of what: {says}", row.check));
     }
 }
 

@@ -336,12 +336,14 @@ fn distribution(host: &Host, names: &Names, roots: &mut Roots) -> Option<RocmIns
                     )
                 };
                 let (version, version_source) = version_of_files(folder, &listing.names);
+                let (rocblas_targets, rocblas_folder) = kernels("rocblas");
                 return Some(RocmInstall {
                     version: version.map_or_else(Seen::default, Seen::Got),
                     version_source,
                     hip: hip(names, &[(*folder).to_owned()]),
-                    rocblas_targets: kernels("rocblas"),
-                    hipblaslt_targets: kernels("hipblaslt"),
+                    rocblas_targets,
+                    rocblas_folder,
+                    hipblaslt_targets: kernels("hipblaslt").0,
                 });
             }
             Seen::Got(listing) if listing.whole => answered = true,
@@ -387,12 +389,14 @@ fn installation(host: &Host, names: &Names, root: &str) -> RocmInstall {
         kernels(host, &folders)
     };
     let (version, version_source) = version(host, names, root, &libraries);
+    let (rocblas_targets, rocblas_folder) = kernels("rocblas", "rocblas/lib/library");
     RocmInstall {
         version,
         version_source,
         hip: hip(names, &libraries),
-        rocblas_targets: kernels("rocblas", "rocblas/lib/library"),
-        hipblaslt_targets: kernels("hipblaslt", "hipblaslt/lib/library"),
+        rocblas_targets,
+        rocblas_folder,
+        hipblaslt_targets: kernels("hipblaslt", "hipblaslt/lib/library").0,
     }
 }
 
@@ -478,9 +482,10 @@ fn hip(names: &Names, folders: &[String]) -> Seen<String> {
     }))
 }
 
-/// The targets for which these folders have kernels.
-fn kernels(host: &Host, folders: &[String]) -> Seen<Named<()>> {
+/// The targets for which these folders have kernels, and the first of them that there is.
+fn kernels(host: &Host, folders: &[String]) -> (Seen<Named<()>>, Option<String>) {
     let mut found: Option<Named<()>> = None;
+    let mut first = None;
     let mut unknown = None;
     for folder in folders {
         let mut targets = BTreeMap::new();
@@ -492,6 +497,7 @@ fn kernels(host: &Host, folders: &[String]) -> Seen<Named<()>> {
         });
         match listing {
             Seen::Got(listing) => {
+                first.get_or_insert_with(|| folder.clone());
                 let found = found.get_or_insert(Named {
                     whole: true,
                     items: BTreeMap::new(),
@@ -504,7 +510,8 @@ fn kernels(host: &Host, folders: &[String]) -> Seen<Named<()>> {
         }
     }
     // A library looks into one folder: what is elsewhere matters only as long as that is not found.
-    found.map_or(unknown.unwrap_or(Seen::Absent), Seen::Got)
+    let targets = found.map_or(unknown.unwrap_or(Seen::Absent), Seen::Got);
+    (targets, first)
 }
 
 /// The targets that the name of a file with kernels, or of a folder of such, tells: `Kernels.so-000-gfx90a-xnack+.hsaco`,
