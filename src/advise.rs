@@ -166,13 +166,6 @@ fn line(label: &'static str, text: impl Into<String>) -> Line {
     }
 }
 
-/// A field of `os-release`; empty where it is not known.
-fn os_field<'v>(view: &View<'v>, name: &str) -> &'v str {
-    let os = view.facts.os_release.got();
-    os.and_then(|os| os.fields.get(name))
-        .map_or("", String::as_str)
-}
-
 /// The vendor whose GPUs a purpose is about; None: all.
 fn vendor_of(purpose: Option<Purpose>) -> Option<Vendor> {
     match purpose {
@@ -226,7 +219,7 @@ pub fn advise(view: &View, tables: &Tables, purpose: Option<Purpose>) -> Advice 
 }
 
 fn system(view: &View) -> String {
-    let name = match os_field(view, "PRETTY_NAME") {
+    let name = match view.os_field("PRETTY_NAME") {
         "" => "a distribution that is not known",
         name => name,
     };

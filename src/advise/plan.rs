@@ -1,6 +1,6 @@
 //! How the driver of a GPU stands, and what to do about it on this distribution and release.
 
-use super::{Plan, Purpose, State, Step, is_wanted, os_field, step_of, wheel, words};
+use super::{Plan, Purpose, State, Step, is_wanted, step_of, wheel, words};
 use crate::facts::Seen;
 use crate::fix::FixCall;
 use crate::tables::{Tables, kinds};
@@ -9,14 +9,9 @@ use crate::view::access::Access;
 use crate::view::rocm::{Kernels, Target};
 use crate::view::{
     AmdgpuGround, DriverGround, Gpu, Loaded, Stack, Takes, Vendor, View, carries_drivers_back,
-    last_branch, legacy_branch,
+    first_branch, last_branch, legacy_branch,
 };
 
-/// The branch of the driver in each release of Debian (packages.debian.org, nvidia-driver; neurite.github.io/debian-setup).
-const DEBIAN: [(&str, u64); 3] = [("11", 470), ("12", 535), ("13", 550)];
-/// The first branch whose open module takes all cards from Turing on without being told to (NVIDIA/open-gpu-kernel-modules,
-/// README.md of 535 and 550).
-const OPEN_FOR_ALL: u64 = 550;
 /// The newest branch is at least this one: all that a distribution without a release of its own has in its packages.
 const NEWEST: u64 = 580;
 /// The last branch with a proprietary module that takes Maxwell to Volta.
@@ -186,13 +181,6 @@ fn nvidia_state(gpu: &Gpu, view: &View, tables: &Tables) -> (State, String) {
     }
 }
 
-/// The first branch that knows a GPU, as far as the tables are sure.
-fn first_branch(gpu: &Gpu, tables: &Tables) -> Option<u64> {
-    let row = tables.nvidia_architecture(gpu.target.as_deref()?)?;
-    let first = row.version("first_branch")?;
-    first.may_accuse().then(|| first.value.major()).flatten()
-}
-
 fn too_old(gpu: &Gpu, version: Option<&str>, tables: &Tables) -> Option<String> {
     let version = version?;
     let branch = Version::parse(version)?.major()?;
@@ -255,32 +243,12 @@ pub(super) fn branch(gpu: &Gpu, state: State, view: &View, tables: &Tables) -> u
     };
     kept.unwrap_or_else(|| {
         let last = last_branch(gpu, tables).unwrap_or(u64::MAX);
-        let here = match debian(view) {
+        let here = match view.debian_branch() {
             Some(branch) if first_branch(gpu, tables).is_none_or(|first| first <= branch) => branch,
             _ => NEWEST,
         };
         here.min(last)
     })
-}
-
-/// The branch of Debian's own driver. None: this is not Debian, or a release that is not known here.
-fn debian(view: &View) -> Option<u64> {
-    if os_field(view, "ID") != "debian" {
-        return None;
-    }
-    let release = os_field(view, "VERSION_ID");
-    let known = DEBIAN.iter().find(|(known, _)| *known == release);
-    known.map(|(_, branch)| *branch)
-}
-
-/// For another processor wheels and repositories differ.
-pub(super) fn is_x86(view: &View) -> bool {
-    let machine = view
-        .facts
-        .kernel
-        .got()
-        .and_then(|kernel| kernel.machine.got());
-    machine.is_none_or(|machine| machine == "x86_64")
 }
 
 /// The plans for all drivers.
@@ -379,7 +347,7 @@ fn nvidia(gpus: &[(&Gpu, State, String)], view: &View, tables: &Tables) -> Optio
     );
     let mut steps = Vec::new();
     let is_family = |name: &str| view.is_of_family(name);
-    let calls = view.nvidia_install_fixes(&all, tables);
+    let calls = view.nvidia_install_calls(&all, tables);
     if calls.len() > 1 && !is_family("ubuntu") {
         steps.push(
             words("Find out the generation of this GPU before a driver is installed: Turing and newer take the open kernel module, Maxwell to Volta the proprietary one of branch 580, older ones a legacy branch")
@@ -442,7 +410,7 @@ fn for_release(call: &FixCall, gpus: &[&Gpu], view: &View, tables: &Tables) -> V
         .filter_map(|gpu| first_branch(gpu, tables))
         .max();
     let is_family = |name: &str| view.is_of_family(name);
-    let release = os_field(view, "VERSION_ID");
+    let release = view.os_field("VERSION_ID");
     let open = call.recipe == "install-nvidia-driver-open";
     // Of all recipes only the one for legacy drivers names a branch.
     let legacy = call.arguments.contains_key("branch");
@@ -450,44 +418,14 @@ fn for_release(call: &FixCall, gpus: &[&Gpu], view: &View, tables: &Tables) -> V
         .arguments
         .get("branch")
         .is_some_and(|branch| branch == "470");
+    if let Some((call, why)) = view.debian_instead(call, gpus, tables) {
+        return step(&call)
+            .map(|step| step.because(why))
+            .into_iter()
+            .collect();
+    }
     if is_family("debian") && !is_family("ubuntu") {
-        let own = debian(view);
-        if let (Some(first), true) = (first, open)
-            && own.is_none_or(|own| own < first)
-            && (own.is_some() || first > DEBIAN[DEBIAN.len() - 1].1)
-        {
-            let mut call = FixCall::new("install-nvidia-driver-from-nvidia");
-            // Of older releases NVIDIA no longer packages new branches, and of unknown ones nothing is known.
-            if own.is_some() && release != "11" && is_x86(view) {
-                call = call.with("version", release);
-            }
-            let why = match own {
-                Some(own) => format!(
-                    "this GPU needs branch {first} or later, and the driver of Debian {release} itself is of branch {own}"
-                ),
-                None => format!(
-                    "this GPU needs branch {first} or later; which one this release has, `apt policy nvidia-driver` shows"
-                ),
-            };
-            return step(&call)
-                .map(|step| step.because(why))
-                .into_iter()
-                .collect();
-        }
-        let data_centre = gpus.iter().all(|gpu| gpu.data_centre);
-        if let (Some(own), true) = (own, open)
-            && own < OPEN_FOR_ALL
-            && !(data_centre && own >= 515)
-        {
-            let call = FixCall::new("install-nvidia-driver-of-release");
-            let why = format!(
-                "the driver of Debian {release} is of branch {own}, whose open module is not for this card"
-            );
-            return step(&call)
-                .map(|step| step.because(why))
-                .into_iter()
-                .collect();
-        }
+        let own = view.debian_branch();
         if legacy && is_470 && own == Some(470) {
             let why = "branch 470 is the last one for this GPU, and no longer maintained by NVIDIA";
             return step(&FixCall::new("install-nvidia-driver-of-release"))
@@ -498,7 +436,7 @@ fn for_release(call: &FixCall, gpus: &[&Gpu], view: &View, tables: &Tables) -> V
     }
     let mut steps = Vec::new();
     let major = release.split('.').next().unwrap_or_default();
-    let has_streams = matches!(major, "8" | "9") || os_field(view, "ID") == "amzn";
+    let has_streams = matches!(major, "8" | "9") || view.os_field("ID") == "amzn";
     if is_family("rhel") && open && has_streams {
         steps.extend(step(&FixCall::new("enable-nvidia-open-stream")));
     }
@@ -517,7 +455,7 @@ fn for_release(call: &FixCall, gpus: &[&Gpu], view: &View, tables: &Tables) -> V
     };
     // Distributions that package it, as far as is known.
     let has_470 = ["ubuntu", "fedora", "arch"].into_iter().any(is_family)
-        || (release == "12" && debian(view).is_some());
+        || (release == "12" && view.debian_branch().is_some());
     let call = match legacy && is_470 && has_470 {
         true => &FixCall::new("install-nvidia-driver-470"),
         false => call,
@@ -699,8 +637,8 @@ fn rocm(gpus: &[(&Gpu, State, String)], view: &View, tables: &Tables, asked: boo
     }
     if missing {
         let debian = view.is_of_family("debian");
-        let old = matches!(os_field(view, "VERSION_ID"), "10" | "11" | "12")
-            && os_field(view, "ID") == "debian";
+        let old = matches!(view.os_field("VERSION_ID"), "10" | "11" | "12")
+            && view.os_field("ID") == "debian";
         let recipe = match debian && old && !view.in_container() {
             true => "install-rocm-from-amd",
             false => "set-up-rocm",
@@ -744,7 +682,7 @@ fn group_of(gid: u32, view: &View) -> Option<String> {
 
 /// The newest release that AMD lists for both this GPU and this system.
 fn newest_rocm(target: &str, view: &View, tables: &Tables) -> Option<String> {
-    let name = match os_field(view, "ID") {
+    let name = match view.os_field("ID") {
         "ubuntu" => "Ubuntu",
         "debian" => "Debian",
         "rhel" => "RHEL",
@@ -752,7 +690,7 @@ fn newest_rocm(target: &str, view: &View, tables: &Tables) -> Option<String> {
         "ol" => "Oracle Linux",
         _ => return None,
     };
-    let release = os_field(view, "VERSION_ID");
+    let release = view.os_field("VERSION_ID");
     let system = format!("{name} {release}");
     let fits = |text: &String| {
         let rest = text.strip_prefix(system.as_str());
@@ -806,7 +744,7 @@ fn pytorch(
     if *state == State::Elsewhere || view.is_spare(gpu) {
         return None;
     }
-    let found = wheel::of(gpu, branch(gpu, *state, view, tables), is_x86(view))?;
+    let found = wheel::of(gpu, branch(gpu, *state, view, tables), view.is_x86())?;
     if found.index.is_none() && gpu.integrated == Some(true) && !only {
         return None;
     }

@@ -13,7 +13,7 @@ pub(super) fn lines(gpu: &Gpu, state: State, view: &View, tables: &Tables) -> Ve
         Vendor::Intel | Vendor::Other => Vec::new(),
     };
     let branch = plan::branch(gpu, state, view, tables);
-    if let Some(wheel) = wheel::of(gpu, branch, plan::is_x86(view)) {
+    if let Some(wheel) = wheel::of(gpu, branch, view.is_x86()) {
         lines.push(line("PyTorch", wheel.text));
     }
     lines.extend(vulkan(gpu, view));

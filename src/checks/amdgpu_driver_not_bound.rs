@@ -21,7 +21,7 @@ crate::check! {
     ///
     /// ## How to confirm
     /// `lspci -nnk -d 1002:` names the driver in use; `modprobe -n -v amdgpu` says what loading it would do;
-    /// `journalctl -k -b -g amdgpu` has the reason where it was tried.
+    /// `sudo journalctl -k -b -g amdgpu` has the reason where it was tried.
     "amdgpu-driver-not-bound", Driver, Error, each Gpu, run
 }
 

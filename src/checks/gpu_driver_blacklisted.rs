@@ -24,7 +24,7 @@ crate::check! {
     /// neither is reported.
     ///
     /// ## How to confirm
-    /// `modprobe --showconfig | grep -E '^(blacklist|install|alias) (nvidia|amdgpu|i915|xe)( |$)'` and `cat /proc/cmdline`
+    /// `modprobe --showconfig | grep -E '(nvidia|amdgpu|i915|xe)( |$)'` and `cat /proc/cmdline`
     "gpu-driver-blacklisted", Driver, Error, each Gpu, run
 }
 

@@ -25,12 +25,12 @@ crate::check! {
     /// at it first (`lost-at-probe`); then the bus may answer all the same, and the kernel log alone tells.
     ///
     /// ## How to confirm
-    /// `lspci -s ADDRESS -x` prints nothing but `ff` for a GPU that does not answer. `journalctl -k -g 'Xid.*79|fallen off'` and
-    /// `journalctl -k -g pciehp` tell when it happened. `vendor` and `device` in sysfs tell nothing: the kernel keeps a copy.
+    /// `lspci -s ADDRESS -x` prints nothing but `ff` for a GPU that does not answer. `sudo journalctl -k -g 'Xid.*79|fallen off'` and
+    /// `sudo journalctl -k -g pciehp` tell when it happened. `vendor` and `device` in sysfs tell nothing: the kernel keeps a copy.
     "gpu-fell-off-bus", Bus, Error, each Gpu, run
 }
 
-const WOULD_TELL: &str = "the kernel log around the time (`journalctl -k -b`)";
+const WOULD_TELL: &str = "the kernel log around the time (`sudo journalctl -k -b`)";
 
 const UNUSABLE: &str =
     "Nothing can use it until it has been without power: programs that ask for it hang or fail";

@@ -19,7 +19,7 @@ crate::check! {
     /// is unused; the firmware or the driver then does not bring it back. A GPU that is just suspended is healthy.
     ///
     /// ## How to confirm
-    /// `journalctl -k -b -g D3cold` has "Unable to change power state from D3cold to D0, device inaccessible";
+    /// `sudo journalctl -k -b -g D3cold` has "Unable to change power state from D3cold to D0, device inaccessible";
     /// `cat /sys/bus/pci/devices/ADDRESS/power_state`.
     "gpu-stuck-in-d3cold", Bus, Error, each Gpu, run
 }
@@ -34,7 +34,7 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     };
     let status_file = format!("/sys/bus/pci/devices/{address}/power/runtime_status");
     let state_file = format!("/sys/bus/pci/devices/{address}/power_state");
-    let ask = format!("`cat {state_file} {status_file}`, `journalctl -k -b -g D3cold`");
+    let ask = format!("`cat {state_file} {status_file}`, `sudo journalctl -k -b -g D3cold`");
     let Some(detail) = view.detail_of(gpu) else {
         return Verdict::cannot_tell("how its power stands is not known", ask);
     };

@@ -18,17 +18,17 @@ crate::check! {
     ///
     /// ## How it comes about
     /// glibc 2.41 brought `sinpi` and `cospi`, glibc 2.42 `rsqrt`, and declares that they throw nothing; the headers of older
-    /// toolkits have functions of these names without such a promise: CUDA 13.0 agrees with glibc 2.41, and 13.2 with 2.42. Some
+    /// toolkits have functions of these names without such a promise. CUDA 13.0 agrees with glibc 2.41, and 13.2 with 2.42. Some
     /// distributions mend the header of their toolkit.
     ///
     /// ## How to confirm
-    /// `ldd --version`, and `grep 'sinpi(double' /usr/local/cuda/include/crt/math_functions.h`: the line ends in `(double x);`
+    /// `ldd --version`, and `grep -rE '(sinpi|rsqrt)\(double x' /usr/local/cuda/include/crt`: the line ends in `(double x);`
     /// where it clashes.
     "nvcc-glibc-incompatible", Toolkit, Error, each Stack, run
 }
 
 const WOULD_TELL: &str =
-    "`ldd --version`, and `grep 'sinpi(double' /usr/local/cuda/include/crt/math_functions.h`";
+    r"`ldd --version`, and `grep -rE '(sinpi|rsqrt)\(double x' /usr/local/cuda/include/crt`";
 /// Functions, the first glibc that declares them (its NEWS), and the first CUDA whose headers agree: 13.0 has those of the first,
 /// and 13.2 brought `_NV_RSQRT_SPECIFIER` (llvm/llvm-project pull request 185701; 13.1 still clashes, ggml-org/llama.cpp issue
 /// 19100).

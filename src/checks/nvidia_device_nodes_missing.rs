@@ -17,7 +17,8 @@ crate::check! {
     /// ## How it comes about
     /// The kernel does not make these nodes. A setuid program, `nvidia-modprobe`, makes them when the first program asks;
     /// else a udev rule, the persistence daemon, or root running `nvidia-smi` does. On servers without any of them there
-    /// is no node after boot. `nosuid` on the mount of `/usr` takes the setuid bit its power, and `ModifyDeviceFiles: 0`
+    /// is no node after boot. `nosuid` on the mount of `/usr` makes the
+    /// setuid bit useless, and `ModifyDeviceFiles: 0`
     /// leaves the nodes to the administrator.
     ///
     /// ## How to confirm

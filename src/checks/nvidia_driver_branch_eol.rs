@@ -13,7 +13,8 @@ crate::check! {
     /// for computing.
     ///
     /// ## Why it matters
-    /// A branch without maintenance gets no fixes for security holes, and its module no longer builds on later kernels.
+    /// A branch without maintenance gets no more fixes from NVIDIA, not of security holes either, and its module may no longer
+    /// build on later kernels.
     ///
     /// ## How it comes about
     /// NVIDIA maintains production branches for about a year, long-term branches for three, and new feature branches only

@@ -1,11 +1,12 @@
 //! The proprietary kernel module of NVIDIA meets a GPU that only the open one drives.
 
 use crate::check::Verdict;
+use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::log::Kind;
-use crate::view::{Flavour, Gpu, View};
+use crate::view::{Flavour, Gpu, View, is_akmods};
 
 crate::check! {
     /// NVIDIA's proprietary kernel module is installed, and this GPU needs the open one.
@@ -48,6 +49,12 @@ fn found(gpu: &Gpu, view: &View, tables: &Tables) -> Finding {
     let finding =
         Finding::new("the proprietary kernel module cannot drive this GPU: it needs the open one")
             .why("GPUs from Blackwell on, and those of Grace Hopper, are driven by NVIDIA's open kernel module alone");
+    // RPM Fusion's package builds either.
+    if let Seen::Got(builder) = view.builder_of("nvidia")
+        && is_akmods(&builder)
+    {
+        return finding.fix(view.driver_fix(FixCall::new("rebuild-akmod-open")));
+    }
     if gpu.needs_open_module() == Some(true) {
         view.nvidia_install_fixes(&[gpu], tables)
             .into_iter()

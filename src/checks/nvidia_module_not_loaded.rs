@@ -20,7 +20,7 @@ crate::check! {
     /// restart, or somebody unloaded it.
     ///
     /// ## How to confirm
-    /// `ls /sys/module/nvidia`; `sudo modprobe nvidia` loads it or says why not; `journalctl -k -b -g nvidia` has the rest.
+    /// `ls /sys/module/nvidia`; `sudo modprobe nvidia` loads it or says why not; `sudo journalctl -k -b -g nvidia` has the rest.
     "nvidia-module-not-loaded", Driver, Error, each Gpu, run
 }
 

@@ -12,7 +12,8 @@ crate::check! {
     ///
     /// ## Why it matters
     /// Module and libraries work together only where their versions are equal to the last digit. Where the packages differ a
-    /// restart does not help: the same pair comes back.
+    /// restart does not help: the same pair comes back. It is a warning as long as what is loaded fits, and a note where module
+    /// and libraries refuse each other already, which is told as an error of its own.
     ///
     /// ## How it comes about
     /// The halves come from different repositories and were published at different times, an upgrade was cut short, one half

@@ -55,7 +55,7 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
                 _ if sleeps(view).got().is_none() && never_sleeps(view) => Verdict::NotHere,
                 _ => Verdict::cannot_tell(
                     format!("whether the system has slept since nvidia_uvm was loaded: {why}"),
-                    "`cat /sys/power/suspend_stats/success` and `journalctl -k -b -g 'PM: suspend|UVM driver'`",
+                    "`cat /sys/power/suspend_stats/success` and `sudo journalctl -k -b -g 'PM: suspend|UVM driver'`",
                 ),
             };
         }

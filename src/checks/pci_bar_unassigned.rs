@@ -21,7 +21,7 @@ crate::check! {
     /// Thunderbolt port that the firmware gave too little.
     ///
     /// ## How to confirm
-    /// `cat /sys/bus/pci/devices/ADDRESS/resource`; `journalctl -k -b -g 'no space|failed to assign'`.
+    /// `cat /sys/bus/pci/devices/ADDRESS/resource`; `sudo journalctl -k -b -g 'no space|failed to assign'`.
     "pci-bar-unassigned", Bus, Error, each Gpu, run
 }
 

@@ -37,7 +37,7 @@ fn explanation(check: &Check, row: Option<&CheckRow>, typed: &str, style: &Style
     if typed != check.name {
         text += &format!("once called {typed}\n");
     }
-    text += &format!("{}\n\n", facts(check, row));
+    text += &format!("{}\n", wrapped(&facts(check, row), style.width));
     let mut paragraph = String::new();
     let mut in_fence = false;
     for line in lines(check.explanation) {
@@ -136,6 +136,18 @@ mod tests {
             "a-fault\nonce called old-name\nlink driver, usually an error, asked of the machine\n\n\
              It is broken.\n\nHow to confirm\n    lspci\n- one\n- two more\n"
         );
+    }
+
+    #[test]
+    fn explanations_fit_into_80_columns() {
+        let tables = Tables::embedded();
+        for check in checks::ALL {
+            let row = tables.checks(&[check.name]).into_iter().next();
+            let text = explanation(check, row.as_ref(), check.name, &Style::plain());
+            for line in text.lines().filter(|line| line.chars().count() > 80) {
+                panic!("{}: {line}", check.name);
+            }
+        }
     }
 
     #[test]

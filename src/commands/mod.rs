@@ -48,7 +48,8 @@ pub fn run(cli: &Cli) -> u8 {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => GOOD,
         Err(error) => {
-            say(&format!("error: {error:#}"));
+            // As the parser of the command line says it.
+            tell(&format!("error: {error:#}"));
             FAULT
         }
     }
@@ -62,10 +63,14 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// One line on standard error.
+/// One line on standard error that is no error.
 pub fn say(text: &str) {
+    tell(&format!("gpucheck: {text}"));
+}
+
+fn tell(text: &str) {
     // Where nobody can be told, nobody can be told that either.
-    let _ = writeln!(io::stderr(), "gpucheck: {}", style::clean(text));
+    let _ = writeln!(io::stderr(), "{}", style::clean(text));
 }
 
 /// The built-in tables with those of a folder over them; a running system may have some of its own below those.

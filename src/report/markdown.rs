@@ -6,11 +6,11 @@
 use super::style::clean;
 use super::words::{
     addresses, commands, conditions, confidence, counted, driver_words, explained, filled, gib,
-    gpu_key, groups, indexes, link_words, no_gpu_words, not_judged, place_of, question, safe,
-    severity, stack_words, stacks, state, subject_words, subjects, system_words, title, title_of,
-    verdict_words,
+    gpu_key, grouped, groups, indexes, link_words, neutral, no_gpu_words, not_judged, place_of,
+    question, safe, severity, stack_words, stacks, state, subject_words, subjects, system_words,
+    title, title_of, verdict_words,
 };
-use super::{FindingRow, Report};
+use super::{FindingRow, Report, UntoldRow, VerdictRow};
 use crate::finding::{Evidence, Severity};
 use crate::readiness::State;
 use std::fmt::Write as _;
@@ -262,33 +262,67 @@ fn versions(report: &Report) -> String {
 
 fn details(report: &Report, took: &[(String, Duration)]) -> String {
     let mut text = String::new();
-    let untold: Vec<Vec<String>> = report
-        .untold
+    // What differs by nothing but the GPU is one row.
+    let of = |row: &UntoldRow, text: &str| match question(&row.what).gpu {
+        Some(key) => neutral(text, key),
+        None => text.to_owned(),
+    };
+    let alike = |row: &UntoldRow| {
+        let asked = question(&row.what);
+        let texts = [of(row, &row.why), of(row, &row.would_tell)];
+        (asked.words, asked.of_gpu, texts)
+    };
+    let untold: Vec<Vec<String>> = grouped(&report.untold, alike)
         .iter()
-        .map(|row| {
-            let asked = question(&row.what);
-            let of = asked.gpu.map_or(String::new(), |key| {
-                let gpu = addresses(report, &[key], true);
-                match asked.of_gpu {
-                    true => format!(" of {gpu}"),
-                    false => format!(" ({gpu})"),
-                }
-            });
+        .map(|rows| {
+            let first = rows[0];
+            let asked = question(&first.what);
+            let keys: Vec<&str> = rows
+                .iter()
+                .filter_map(|row| question(&row.what).gpu)
+                .collect();
+            let of = match (keys.is_empty(), asked.of_gpu) {
+                (true, _) => String::new(),
+                (false, true) => format!(" of {}", addresses(report, &keys, true)),
+                (false, false) => format!(" ({})", addresses(report, &keys, true)),
+            };
             let what = format!("{}{of}", asked.words);
-            vec![inline(&what), inline(&row.why), inline(&row.would_tell)]
+            vec![inline(&what), inline(&first.why), inline(&first.would_tell)]
         })
         .collect();
     let heads = ["what", "why not", "would tell"];
     folded("What could not be told", &heads, &untold, &mut text);
-    let verdicts: Vec<Vec<String>> = report
+    let told: Vec<&VerdictRow> = report
         .verdicts
         .iter()
         .filter(|row| row.verdict != "not_here")
-        .map(|row| {
+        .collect();
+    let alike = |row: &&VerdictRow| {
+        let says = filled(&row.says).unwrap_or_default();
+        // Of a GPU without its address, of anything else with its name.
+        let (about, says) = match gpu_key(&row.subject) {
+            Some(key) => (String::new(), neutral(&says, key)),
+            None => (row.subject.clone(), says),
+        };
+        let answer = (row.check.clone(), row.verdict.clone(), row.by.clone());
+        (answer, about, says)
+    };
+    let verdicts: Vec<Vec<String>> = grouped(&told, alike)
+        .iter()
+        .map(|rows| {
+            let row = rows[0];
+            let keys: Vec<&str> = rows
+                .iter()
+                .filter_map(|row| gpu_key(&row.subject))
+                .collect();
+            let about = match keys.is_empty() {
+                true => subject_words(&row.subject),
+                false => addresses(report, &keys, true),
+            };
             let by = filled(&row.by).map_or(String::new(), |by| format!(" by {by}"));
             vec![
                 code(&row.check),
-                inline(&about(report, &row.subject)),
+                inline(&about),
                 inline(&format!("{}{by}", row.verdict.replace('_', " "))),
                 inline(&filled(&row.says).unwrap_or_default()),
             ]
@@ -308,14 +342,6 @@ fn details(report: &Report, took: &[(String, Duration)]) -> String {
     let source = format!("{}{clock}; tables of {}", report.origin, report.tables);
     let _ = writeln!(text, "Source: {}", inline(&source));
     text
-}
-
-/// Whom an answer is about.
-fn about(report: &Report, subject: &str) -> String {
-    match gpu_key(subject) {
-        Some(key) => addresses(report, &[key], true),
-        None => subject_words(subject),
-    }
 }
 
 /// A folded table with its number of rows in the line that opens it.

@@ -33,9 +33,14 @@ pub struct DkmsTree<'v> {
 /// Where akmods keeps what it builds.
 const OF_AKMODS: &str = "/usr/src/akmods";
 
+/// What builds a module is akmods.
+pub fn is_akmods(builder: &Evidence) -> bool {
+    builder.source == OF_AKMODS
+}
+
 /// How to have a module built for a kernel by what builds it on this machine.
 pub fn build_fix(module: &'static str, builder: &Evidence, release: &str) -> FixCall {
-    let recipe = match builder.source == OF_AKMODS {
+    let recipe = match is_akmods(builder) {
         true => "build-with-akmods",
         false => "install-kernel-headers",
     };

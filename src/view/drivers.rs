@@ -77,12 +77,25 @@ pub enum Flavour {
     Unknown(String, String),
 }
 
+/// The branch of the driver in each release of Debian (packages.debian.org, nvidia-driver; neurite.github.io/debian-setup).
+const DEBIAN: [(&str, u64); 3] = [("11", 470), ("12", 535), ("13", 550)];
+/// The first branch whose open module takes all cards from Turing on without being told to (NVIDIA/open-gpu-kernel-modules,
+/// README.md of 535 and 550).
+const OPEN_FOR_ALL: u64 = 550;
+
 /// The last branch of NVIDIA's driver that takes a GPU. None: the newest does, or it is not known.
 pub fn last_branch(gpu: &Gpu, tables: &Tables) -> Option<u64> {
     tables.last_nvidia_branch(gpu.target.as_deref()?)?.branch
 }
 
-/// The same, where it is a branch that is no longer maintained.
+/// The first branch that knows a GPU, as far as the tables are sure.
+pub fn first_branch(gpu: &Gpu, tables: &Tables) -> Option<u64> {
+    let row = tables.nvidia_architecture(gpu.target.as_deref()?)?;
+    let first = row.version("first_branch")?;
+    first.may_accuse().then(|| first.value.major()).flatten()
+}
+
+/// The same as the last one, where it is a branch that is no longer maintained.
 pub fn legacy_branch(gpu: &Gpu, tables: &Tables) -> Option<u64> {
     last_branch(gpu, tables).filter(|branch| *branch < BRANCHES_NOW)
 }
@@ -613,10 +626,91 @@ impl View<'_> {
         }
     }
 
+    /// How to install a driver of NVIDIA that takes these GPUs, as this release needs it; in a container what to do on the host.
+    pub fn nvidia_install_fixes(&self, gpus: &[&Gpu], tables: &Tables) -> Vec<FixCall> {
+        self.nvidia_install_calls(gpus, tables)
+            .into_iter()
+            .map(|call| match self.debian_instead(&call, gpus, tables) {
+                Some((call, _)) => self.driver_fix(call),
+                None => self.driver_fix(call),
+            })
+            .collect()
+    }
+
+    /// What to install on Debian in place of the open module of its own driver, and why: that is too old for some GPUs, and in
+    /// older releases for data centres alone.
+    pub fn debian_instead(
+        &self,
+        call: &FixCall,
+        gpus: &[&Gpu],
+        tables: &Tables,
+    ) -> Option<(FixCall, String)> {
+        let is_debian = self.is_of_family("debian") && !self.is_of_family("ubuntu");
+        if !is_debian || call.recipe != "install-nvidia-driver-open" {
+            return None;
+        }
+        let release = self.os_field("VERSION_ID");
+        let own = self.debian_branch();
+        let first = gpus
+            .iter()
+            .filter(|gpu| legacy_branch(gpu, tables).is_none())
+            .filter_map(|gpu| first_branch(gpu, tables))
+            .max();
+        if let Some(first) = first
+            && own.is_none_or(|own| own < first)
+            && (own.is_some() || first > DEBIAN[DEBIAN.len() - 1].1)
+        {
+            let mut call = FixCall::new("install-nvidia-driver-from-nvidia");
+            // Of older releases NVIDIA no longer packages new branches, and of unknown ones nothing is known.
+            if own.is_some() && release != "11" && self.is_x86() {
+                call = call.with("version", release);
+            }
+            let why = match own {
+                Some(own) => format!(
+                    "this GPU needs branch {first} or later, and the driver of Debian {release} itself is of branch {own}"
+                ),
+                None => format!(
+                    "this GPU needs branch {first} or later; which one this release has, `apt policy nvidia-driver` shows"
+                ),
+            };
+            return Some((call, why));
+        }
+        let data_centre = gpus.iter().all(|gpu| gpu.data_centre);
+        let own = own.filter(|own| *own < OPEN_FOR_ALL && !(data_centre && *own >= 515))?;
+        let why = format!(
+            "the driver of Debian {release} is of branch {own}, whose open module is not for this card"
+        );
+        Some((FixCall::new("install-nvidia-driver-of-release"), why))
+    }
+
+    /// The branch of Debian's own driver. None: this is not Debian, or a release that is not known here.
+    pub fn debian_branch(&self) -> Option<u64> {
+        if self.os_field("ID") != "debian" {
+            return None;
+        }
+        let release = self.os_field("VERSION_ID");
+        let known = DEBIAN.iter().find(|(known, _)| *known == release);
+        known.map(|(_, branch)| *branch)
+    }
+
+    /// A field of os-release; empty where it is not there or not known.
+    pub fn os_field(&self, name: &str) -> &str {
+        let os = self.facts.os_release.got();
+        os.and_then(|os| os.fields.get(name))
+            .map_or("", String::as_str)
+    }
+
+    /// For another processor wheels and repositories differ.
+    pub fn is_x86(&self) -> bool {
+        let kernel = self.facts.kernel.got();
+        let machine = kernel.and_then(|kernel| kernel.machine.got());
+        machine.is_none_or(|machine| machine == "x86_64")
+    }
+
     /// How to install a driver of NVIDIA that takes these GPUs: the open module needs Turing or newer; the newest branch that
     /// takes Maxwell to Volta has a proprietary one; older GPUs need a branch of their own. Where the architecture is not
     /// known, both of the first two.
-    pub fn nvidia_install_fixes(&self, gpus: &[&Gpu], tables: &Tables) -> Vec<FixCall> {
+    pub fn nvidia_install_calls(&self, gpus: &[&Gpu], tables: &Tables) -> Vec<FixCall> {
         let open = || FixCall::new("install-nvidia-driver-open");
         let proprietary = || FixCall::new("install-nvidia-driver-proprietary");
         let last_branches: Vec<Option<Option<u64>>> = gpus
@@ -655,14 +749,10 @@ impl View<'_> {
             vec![proprietary()]
         };
         let of_data_centre = gpus.iter().any(|gpu| gpu.data_centre);
-        let calls = match of_data_centre.then(|| self.nvidia_server_fix(&calls)) {
+        match of_data_centre.then(|| self.nvidia_server_fix(&calls)) {
             Some(Some(call)) => vec![call],
             _ => calls,
-        };
-        calls
-            .into_iter()
-            .map(|call| self.driver_fix(call))
-            .collect()
+        }
     }
 
     /// The addresses of two GPUs of which one needs the open module and the other the proprietary one.

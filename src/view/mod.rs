@@ -21,10 +21,10 @@ mod wanted;
 pub use crate::terms::{Stack, Vendor};
 pub use amdgpu::{AmdgpuGround, MissingFirmware, carries_drivers_back};
 pub use ask::{AtFirstUse, Loaded, NvmlGround, RELEASE_FILE};
-pub use builds::{BuildGround, DkmsTree, NextModule, build_fix};
+pub use builds::{BuildGround, DkmsTree, NextModule, build_fix, is_akmods};
 pub use drivers::{
-    DriverGround, FitGround, Flavour, GpusToDrive, Takes, is_of_module, is_set_aside, last_branch,
-    legacy_branch,
+    DriverGround, FitGround, Flavour, GpusToDrive, Takes, first_branch, is_of_module, is_set_aside,
+    last_branch, legacy_branch,
 };
 pub use environments::Environment;
 pub use halves::{Compared, PackageHalves};
