@@ -134,15 +134,14 @@ fn look(view: &View, modules: &[&'static str]) -> Sources {
             return sources;
         }
     }
-    match &view.facts.modprobe {
-        Seen::Got(config) => look_into_files(config, &names, &mut sources),
-        Seen::Absent => {}
-        other => {
-            sources
-                .unknown
-                .get_or_insert(format!("/etc/modprobe.d: {}", other.why()));
-        }
+    if let Seen::Got(config) = &view.facts.modprobe {
+        let lines = effective(config).into_iter().flat_map(|(path, lines)| {
+            let lines = lines.got().into_iter().flatten();
+            lines.filter_map(|line| ban_of_line(path, line, &names))
+        });
+        sources.bans.extend(lines.collect::<Vec<_>>());
     }
+    sources.unknown = sources.unknown.or_else(|| view.unread_modprobe());
     sources
 }
 
@@ -168,39 +167,6 @@ fn names_of(view: &View, modules: &[&'static str]) -> Vec<ModuleName> {
         }
     }
     names
-}
-
-fn look_into_files(config: &ModprobeConfig, names: &[ModuleName], sources: &mut Sources) {
-    for (folder, listed) in &config.folders {
-        match listed {
-            Seen::Got(true) | Seen::Absent => {}
-            Seen::Got(false) => {
-                sources
-                    .unknown
-                    .get_or_insert(format!("{folder}: not listed whole"));
-            }
-            other => {
-                sources
-                    .unknown
-                    .get_or_insert(format!("{folder}: {}", other.why()));
-            }
-        }
-    }
-    for (path, lines) in effective(config) {
-        match lines {
-            Seen::Got(lines) => sources.bans.extend(
-                lines
-                    .iter()
-                    .filter_map(|line| ban_of_line(path, line, names)),
-            ),
-            Seen::Absent => {}
-            other => {
-                sources
-                    .unknown
-                    .get_or_insert(format!("{path}: {}", other.why()));
-            }
-        }
-    }
 }
 
 /// The files that count: of several with one name the first in the order of the folders.

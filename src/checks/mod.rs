@@ -7,11 +7,13 @@ pub mod amdgpu_cwsr_fix_missing;
 pub mod amdgpu_dkms_on_apu;
 pub mod amdgpu_driver_not_bound;
 pub mod amdgpu_firmware_missing;
+pub mod amdgpu_firmware_override_stale;
 pub mod amdgpu_gtt_limit_conflict;
 pub mod amdgpu_gtt_limit_small;
 pub mod amdgpu_hang;
 pub mod amdgpu_init_failed;
 pub mod amdgpu_mes_firmware_bad;
+pub mod amdgpu_param_suspicious;
 pub mod amdgpu_render_minors_exhausted;
 pub mod cuda_compat_misused;
 pub mod cuda_device_order_differs;
@@ -20,10 +22,12 @@ pub mod cuda_ptx_newer_than_driver;
 pub mod driver_reboot_pending;
 pub mod ecc_uncorrected_errors;
 pub mod egpu_link_limited;
+pub mod egpu_not_authorized;
 pub mod gpu_bound_to_vfio;
 pub mod gpu_device_permission_denied;
 pub mod gpu_driver_blacklisted;
 pub mod gpu_fell_off_bus;
+pub mod gpu_hidden_from_bus;
 pub mod gpu_stuck_in_d3cold;
 pub mod gpu_thermal_throttle;
 pub mod gpudirect_rdma_missing;
@@ -43,6 +47,7 @@ pub mod kfd_no_gpu_node;
 pub mod kfd_open_failed;
 pub mod kfd_pcie_atomics_rejected;
 pub mod libcuda_stub_loaded;
+pub mod memlock_limit_low;
 pub mod module_signature_rejected;
 pub mod nomodeset_set;
 pub mod nouveau_bound;
@@ -90,9 +95,11 @@ pub mod rocm_distro_and_vendor_mixed;
 pub mod rocm_gpu_dropped;
 pub mod rocm_gpu_not_officially_supported;
 pub mod rocm_libraries_lack_gfx;
+pub mod rocm_multiple_installs;
 pub mod rocm_newer_than_driver;
 pub mod rocm_not_installed;
 pub mod running_kernel_not_installed;
+pub mod service_environment_differs;
 pub mod service_user_lacks_gpu_access;
 pub mod two_gpu_vendors;
 pub mod unified_memory_gpu;
@@ -100,6 +107,7 @@ pub mod visible_devices_hide_gpus;
 pub mod vm_without_gpu;
 pub mod vram_occupied_by_others;
 pub mod vulkan_icd_missing;
+pub mod workaround_env_leftover;
 pub mod wsl_host_driver_missing;
 pub mod wsl_libcuda_not_on_path;
 pub mod wsl_linux_driver_installed;
@@ -112,11 +120,13 @@ pub const ALL: &[Check] = &[
     amdgpu_dkms_on_apu::CHECK,
     amdgpu_driver_not_bound::CHECK,
     amdgpu_firmware_missing::CHECK,
+    amdgpu_firmware_override_stale::CHECK,
     amdgpu_gtt_limit_conflict::CHECK,
     amdgpu_gtt_limit_small::CHECK,
     amdgpu_hang::CHECK,
     amdgpu_init_failed::CHECK,
     amdgpu_mes_firmware_bad::CHECK,
+    amdgpu_param_suspicious::CHECK,
     amdgpu_render_minors_exhausted::CHECK,
     cuda_compat_misused::CHECK,
     cuda_device_order_differs::CHECK,
@@ -125,10 +135,12 @@ pub const ALL: &[Check] = &[
     driver_reboot_pending::CHECK,
     ecc_uncorrected_errors::CHECK,
     egpu_link_limited::CHECK,
+    egpu_not_authorized::CHECK,
     gpu_bound_to_vfio::CHECK,
     gpu_device_permission_denied::CHECK,
     gpu_driver_blacklisted::CHECK,
     gpu_fell_off_bus::CHECK,
+    gpu_hidden_from_bus::CHECK,
     gpu_stuck_in_d3cold::CHECK,
     gpu_thermal_throttle::CHECK,
     gpudirect_rdma_missing::CHECK,
@@ -148,6 +160,7 @@ pub const ALL: &[Check] = &[
     kfd_open_failed::CHECK,
     kfd_pcie_atomics_rejected::CHECK,
     libcuda_stub_loaded::CHECK,
+    memlock_limit_low::CHECK,
     module_signature_rejected::CHECK,
     nomodeset_set::CHECK,
     nouveau_bound::CHECK,
@@ -195,9 +208,11 @@ pub const ALL: &[Check] = &[
     rocm_gpu_dropped::CHECK,
     rocm_gpu_not_officially_supported::CHECK,
     rocm_libraries_lack_gfx::CHECK,
+    rocm_multiple_installs::CHECK,
     rocm_newer_than_driver::CHECK,
     rocm_not_installed::CHECK,
     running_kernel_not_installed::CHECK,
+    service_environment_differs::CHECK,
     service_user_lacks_gpu_access::CHECK,
     two_gpu_vendors::CHECK,
     unified_memory_gpu::CHECK,
@@ -205,6 +220,7 @@ pub const ALL: &[Check] = &[
     vm_without_gpu::CHECK,
     vram_occupied_by_others::CHECK,
     vulkan_icd_missing::CHECK,
+    workaround_env_leftover::CHECK,
     wsl_host_driver_missing::CHECK,
     wsl_libcuda_not_on_path::CHECK,
     wsl_linux_driver_installed::CHECK,

@@ -68,7 +68,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
                 continue;
             }
         };
-        if unit.masked || (unit.running.got().is_none() && unit.enabled_by.got().is_none()) {
+        if !unit.is_used() {
             continue;
         }
         match judge(name, unit, &nodes, view) {

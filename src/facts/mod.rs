@@ -6,10 +6,13 @@
 pub mod device_nodes;
 pub mod display;
 pub mod environment;
+pub mod firmware;
+pub mod gpu_switches;
 pub mod kernel;
 pub mod kernel_log;
 pub mod kfd;
 pub mod module_files;
+pub mod network;
 pub mod nvidia_proc;
 pub mod nvml;
 pub mod packages;
@@ -26,10 +29,13 @@ pub use seen::{Failure, Named, Seen, Told, Why};
 use device_nodes::DeviceNodes;
 use display::{Drm, Icd};
 use environment::{Environment, Users};
+use firmware::Firmware;
+use gpu_switches::GpuSwitches;
 use kernel::{CharDevices, Kernel, LoadedModules, Mounts, Security};
 use kernel_log::KernelLog;
 use kfd::Kfd;
 use module_files::{Dkms, ModprobeConfig, ModuleFiles};
+use network::Network;
 use nvidia_proc::NvidiaProc;
 use nvml::{CudaDriver, Nvml};
 use packages::Packages;
@@ -211,6 +217,12 @@ facts! {
     kernel_log: KernelLog,
     /// Python environments, by their files.
     python: Python,
+    /// Adapters that do RDMA, and what programs need for them.
+    network: Network,
+    /// What keeps a GPU off the bus.
+    gpu_switches: GpuSwitches,
+    /// Firmware files that go before those of the distribution.
+    firmware: Firmware,
     /// NVML, NVIDIA's management library.
     nvml: Nvml,
     /// The CUDA driver library.

@@ -39,6 +39,8 @@ pub struct Software {
     /// ROCm installations by folder: `/opt/rocm-7.2.1`, from ROCm 7.13 on `/opt/rocm/core-7.13`, `/usr` for a distribution's
     /// own.
     pub rocm: Seen<BTreeMap<String, RocmInstall>>,
+    /// Where the link `/opt/rocm` ends. Asked only where there are several installations.
+    pub rocm_link: Seen<String>,
     /// Programs of interest (`nvcc`, `nvidia-smi`, `nvidia-uninstall`, `rocminfo`, `hipcc`, `clinfo`, `ollama`) that are in a usual folder.
     pub programs: BTreeMap<String, Seen<String>>,
 }

@@ -394,6 +394,7 @@ impl Knowledge {
                 return Some((20, format!("GPU-{}", self.salt.amd_hex(id)?)));
             }
             scan::mac_at(text, at)
+                .or_else(|| scan::adapter_at(text, at))
                 .or_else(|| scan::known_token_at(text, at))
                 .or_else(|| scan::long_secret_at(text, at))
         })

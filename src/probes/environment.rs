@@ -33,6 +33,10 @@ pub const STEERING: &[(&str, &str)] = &[
     ),
     ("HSA_ENABLE_SDMA", "switches the copy engines of ROCm off"),
     (
+        "HSA_FORCE_FINE_GRAIN_PCIE",
+        "lets ROCm use fine-grained memory over PCIe",
+    ),
+    (
         "HSA_OVERRIDE_GFX_VERSION",
         "makes ROCm take the GPU for another",
     ),
@@ -51,6 +55,7 @@ pub const STEERING: &[(&str, &str)] = &[
     ("LSB_JOBID", "a job of LSF"),
     ("NCCL_DEBUG", "what NCCL tells"),
     ("NCCL_IB_DISABLE", "keeps NCCL off InfiniBand"),
+    ("NCCL_IB_HCA", "which adapters NCCL uses for RDMA"),
     ("NCCL_NET_GDR_LEVEL", "when NCCL uses GPUDirect RDMA"),
     (
         "NCCL_P2P_DISABLE",

@@ -4,14 +4,17 @@ mod attributes;
 pub mod device_nodes;
 pub mod display;
 pub mod environment;
+pub mod firmware;
 #[cfg(test)]
 mod fixture_tests;
+pub mod gpu_switches;
 pub mod kernel;
 pub mod kernel_log;
 pub mod kfd;
 #[cfg(test)]
 mod machine_tests;
 pub mod module_files;
+pub mod network;
 pub mod nvidia_proc;
 pub mod nvml;
 pub mod packages;
@@ -40,7 +43,18 @@ pub fn files() -> impl Iterator<Item = &'static str> {
 
 /// What is asked when it is known what is here: the workers, which run side by side, with their sources.
 pub const LATE: &[(&str, &[&str])] = &[
-    ("system", &["packages", "services", "kernel_log", "python"]),
+    (
+        "system",
+        &[
+            "packages",
+            "services",
+            "kernel_log",
+            "python",
+            "network",
+            "gpu_switches",
+            "firmware",
+        ],
+    ),
     ("nvml", &["nvml"]),
     ("cuda", &["cuda"]),
     ("rocm_smi", &["rocm_smi"]),
@@ -117,6 +131,15 @@ pub const ALL: &[Probe] = &[
         facts.kernel_log = kernel_log::kernel_log(host)
     }),
     ("python", |host, facts| facts.python = python::python(host)),
+    ("network", |host, facts| {
+        facts.network = network::network(host)
+    }),
+    ("gpu_switches", |host, facts| {
+        facts.gpu_switches = gpu_switches::gpu_switches(host)
+    }),
+    ("firmware", |host, facts| {
+        facts.firmware = firmware::firmware(host)
+    }),
     ("nvml", |host, facts| facts.nvml = nvml::nvml(host)),
     ("cuda", |host, facts| facts.cuda = nvml::cuda(host)),
     ("rocm_smi", |host, facts| {

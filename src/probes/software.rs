@@ -201,6 +201,11 @@ pub fn software(host: &Host) -> Seen<Software> {
         cuda_link: target(host, "/usr/local/cuda"),
         cuda_builds,
         host_compiler,
+        rocm_link: if rocm.got().is_some_and(|installs| installs.len() > 1) {
+            target(host, "/opt/rocm")
+        } else {
+            Seen::default()
+        },
         rocm,
         programs: PROGRAMS
             .iter()

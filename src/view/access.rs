@@ -5,6 +5,7 @@ use super::{Gpu, Stack, View};
 use crate::facts::Seen;
 use crate::facts::device_nodes::{Node, NodeStat};
 use crate::facts::environment::Users;
+use crate::facts::services::Unit;
 
 /// Services whose programs compute on a GPU; true: they are there for nothing else.
 pub const SERVICES: &[(&str, bool)] = &[
@@ -19,6 +20,13 @@ pub const SERVICES: &[(&str, bool)] = &[
     ("ollama.service", true),
     ("vllm.service", true),
 ];
+
+impl Unit {
+    /// It runs, or starts with the machine.
+    pub fn is_used(&self) -> bool {
+        !self.masked && (self.running.got().is_some() || self.enabled_by.got().is_some())
+    }
+}
 
 /// A node that programs of a stack open.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -319,6 +319,28 @@ impl View<'_> {
         })
     }
 
+    /// What of modprobe's configuration could not be read. None: all of it was.
+    pub fn unread_modprobe(&self) -> Option<String> {
+        let config = match &self.facts.modprobe {
+            Seen::Got(config) => config,
+            Seen::Absent => return None,
+            other => return Some(format!("/etc/modprobe.d: {}", other.why())),
+        };
+        let folder = config
+            .folders
+            .iter()
+            .find_map(|(folder, listed)| match listed {
+                Seen::Got(true) | Seen::Absent => None,
+                Seen::Got(false) => Some(format!("{folder}: not listed whole")),
+                other => Some(format!("{folder}: {}", other.why())),
+            });
+        folder.or_else(|| {
+            let mut files = config.files.iter();
+            let (path, lines) = files.find(|(_, lines)| lines.is_unknown())?;
+            Some(format!("{path}: {}", lines.why()))
+        })
+    }
+
     /// The `options` lines of modprobe's configuration: file, module and the whole line.
     pub fn modprobe_options(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         let config = self.facts.modprobe.got().into_iter();

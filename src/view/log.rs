@@ -200,6 +200,13 @@ pub enum Kind {
     DeviceLost,
     /// A device does not answer when its power state is to change.
     DeviceInaccessible,
+    /// A module was loaded with a parameter that it does not know; printed before the module begins.
+    UnknownParameter {
+        /// The module.
+        module: String,
+        /// The parameter.
+        parameter: String,
+    },
     /// AMD: a reset of the GPU begins.
     ResetBegin,
     /// AMD: it worked.
@@ -684,6 +691,13 @@ const ROWS: &[Row] = &[
         Some(Kind::FirmwareFailed {
             file: words[0].to_owned(),
             error: None,
+        })
+    }),
+    // kernel/module/main.c, unknown_module_param_cb
+    (Other, "^*: unknown parameter '*' ignored", |words| {
+        Some(Kind::UnknownParameter {
+            module: words[0].to_owned(),
+            parameter: words[1].to_owned(),
         })
     }),
     // drivers/base/dd.c, before and since Linux 6.10

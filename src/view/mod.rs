@@ -12,6 +12,7 @@ mod installed;
 mod join;
 mod libraries;
 pub mod log;
+mod network;
 mod pcie;
 mod place;
 pub mod rocm;
@@ -20,7 +21,7 @@ mod wanted;
 
 pub use crate::terms::{Stack, Vendor};
 pub use amdgpu::{AmdgpuGround, MissingFirmware, carries_drivers_back};
-pub use ask::{AtFirstUse, Loaded, NvmlGround, RELEASE_FILE};
+pub use ask::{AtFirstUse, Loaded, NvmlGround, RELEASE_FILE, normalised};
 pub use builds::{BuildGround, DkmsTree, NextModule, build_fix, is_akmods};
 pub use drivers::{
     DriverGround, FitGround, Flavour, GpusToDrive, Takes, first_branch, is_of_module, is_set_aside,
@@ -29,6 +30,7 @@ pub use drivers::{
 pub use environments::Environment;
 pub use halves::{Compared, PackageHalves};
 pub use libraries::{Allowed, Asking};
+pub use network::RdmaGround;
 pub use pcie::is_address;
 
 use crate::facts::{Facts, Seen};

@@ -309,6 +309,7 @@ fn events_tell_what_the_line_tells() {
                NVRM:  supported through the NVIDIA 580.xx Legacy drivers. Please
                NVRM:  visit the download page
 [    9.900001] NVRM: GPU 0000:3b:00.0 is already bound to nouveau.
+[    9.950001] amdgpu: unknown parameter 'gpu_recover' ignored
 ";
     let log = read(recording("journal", text));
     let events = log::events(&log.lines);
@@ -381,6 +382,10 @@ fn events_tell_what_the_line_tells() {
             },
             &Kind::BoundElsewhere {
                 driver: "nouveau".to_owned()
+            },
+            &Kind::UnknownParameter {
+                module: "amdgpu".to_owned(),
+                parameter: "gpu_recover".to_owned(),
             },
         ]
     );

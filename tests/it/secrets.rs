@@ -37,6 +37,7 @@ fn secrets() -> Vec<String> {
     found.push(GPU_UUID.replace('-', ""));
     found.push(GPU_UUID.to_uppercase());
     found.push(MAC.replace(':', "-"));
+    found.push(MAC.replace(':', ""));
     found.push(HOST.replace('-', "--"));
     found.push(format!("{AMD_ID:016x}"));
     found.push(AMD_ID.to_string());
@@ -112,6 +113,12 @@ fn tree(root: Folder) -> Folder {
         "etc/modprobe.d/own.conf",
         format!("# {USER} wrote this on {HOST}\noptions nvidia NVreg_TemporaryFilePath=/home/{USER}/tmp\n"),
     );
+    // A computer at the other end of a cable, and an adapter that is named by its address.
+    root.write(
+        "sys/bus/thunderbolt/devices/0-1/device_name",
+        format!("{HOST}\n"),
+    );
+    root.write(&format!("sys/class/net/{}/mtu", adapter()), "1500\n");
     root.link("usr/local/cuda", &format!("/home/{USER}/cuda"));
     root.write(
         &format!("home/{USER}/cuda/version.json"),
@@ -120,6 +127,11 @@ fn tree(root: Folder) -> Folder {
     root.write(&format!("home/{USER}/cuda/lib64/libcudart.so.12.4.127"), "");
     root.write(&format!("home/{USER}/.ssh/id_rsa"), TOKEN);
     root
+}
+
+/// `enxa4bb6d913e7c`.
+fn adapter() -> String {
+    format!("enx{}", MAC.replace(':', ""))
 }
 
 fn cmdline() -> String {

@@ -123,6 +123,9 @@ const SOURCES: &[&str] = &[
     "environment",
     "device_nodes",
     "software",
+    "network",
+    "gpu_switches",
+    "firmware",
 ];
 
 fn field(facts: &Facts, source: &str) -> String {

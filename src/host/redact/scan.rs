@@ -91,6 +91,20 @@ pub fn without_container_ids(text: &str) -> String {
     })
 }
 
+/// How the names of network adapters begin that are made of their hardware address (systemd.net-naming-scheme(7)).
+const NAMED_BY_ADDRESS: [&str; 3] = ["enx", "wlx", "wwx"];
+
+/// The name of an adapter that is made of its hardware address: `enx525400abcdef`.
+pub fn adapter_at(text: &str, at: usize) -> Option<(usize, String)> {
+    let kind = text.get(at..at + 3)?;
+    let digits = run(text, at + 3, |byte| byte.is_ascii_hexdigit());
+    let is_one = NAMED_BY_ADDRESS.contains(&kind)
+        && digits == 12
+        && starts_word(text, at)
+        && ends_word(text, at + 15);
+    is_one.then(|| (15, format!("{kind}000000000000")))
+}
+
 /// A hardware address at this place.
 pub fn mac_at(text: &str, at: usize) -> Option<(usize, String)> {
     let candidate = text.get(at..at + 17)?;

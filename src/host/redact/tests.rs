@@ -567,6 +567,11 @@ fn texts_lose_what_their_form_betrays() {
         "link/ether 00:00:00:00:00:00 brd",
     );
     check("52:54:00:ab:cd:ef:00:11", "52:54:00:ab:cd:ef:00:11");
+    check("=enx525400abcdef,ens1", "=enx000000000000,ens1");
+    check(
+        "enx525400abcdef0 xenx525400abcdef",
+        "enx525400abcdef0 xenx525400abcdef",
+    );
     check("(alicia@zebra-7) (gcc 13)", "(USER@HOST) (gcc 13)");
     check(
         "https://alicia:pw@proxy:3128/x",
