@@ -59,6 +59,13 @@ fn replaced(stack: Stack, view: &View) -> Option<Step> {
         return None;
     };
     let module = view.module_of(stack)?;
+    if stack == Stack::Cuda && view.restart_parts_nvidia() {
+        let why = format!(
+            "{module} {loaded} is loaded and {version} is installed, and the libraries are of another version: a restart would part them"
+        );
+        let step = step_of(view, &FixCall::new("match-nvidia-module-and-libraries"))?;
+        return Some(step.because(why));
+    }
     let why = format!(
         "The running driver is not the one on disk ({module} {loaded} is loaded, {version} is installed): reboot pending"
     );

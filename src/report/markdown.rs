@@ -287,7 +287,8 @@ fn details(report: &Report, took: &[(String, Duration)]) -> String {
                 (false, false) => format!(" ({})", addresses(report, &keys, true)),
             };
             let what = format!("{}{of}", asked.words);
-            vec![inline(&what), inline(&first.why), inline(&first.would_tell)]
+            let why = alike_words(&first.why, &keys);
+            vec![inline(&what), inline(&why), inline(&first.would_tell)]
         })
         .collect();
     let heads = ["what", "why not", "would tell"];
@@ -324,7 +325,7 @@ fn details(report: &Report, took: &[(String, Duration)]) -> String {
                 code(&row.check),
                 inline(&about),
                 inline(&format!("{}{by}", row.verdict.replace('_', " "))),
-                inline(&filled(&row.says).unwrap_or_default()),
+                inline(&alike_words(&filled(&row.says).unwrap_or_default(), &keys)),
             ]
         })
         .collect();
@@ -342,6 +343,14 @@ fn details(report: &Report, took: &[(String, Duration)]) -> String {
     let source = format!("{}{clock}; tables of {}", report.origin, report.tables);
     let _ = writeln!(text, "Source: {}", inline(&source));
     text
+}
+
+/// What was said of the first of several GPUs, where it names that one.
+fn alike_words(text: &str, keys: &[&str]) -> String {
+    match keys {
+        [first, _, ..] if text.contains(first) => format!("{text} (the others alike)"),
+        _ => text.to_owned(),
+    }
 }
 
 /// A folded table with its number of rows in the line that opens it.

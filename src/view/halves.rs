@@ -131,6 +131,12 @@ impl View<'_> {
             })
     }
 
+    /// The next start loads a module that does not fit the libraries.
+    pub fn restart_parts_nvidia(&self) -> bool {
+        matches!(self.nvidia_packages(), PackageHalves::Apart(_))
+            || self.nvidia_libraries_left_behind().is_some()
+    }
+
     /// The packages of the two halves of NVIDIA's driver.
     pub fn nvidia_packages(&self) -> PackageHalves<'_> {
         let is_elsewhere = self.wsl().is_some() || self.is_tegra() || self.in_container();

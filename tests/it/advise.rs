@@ -930,6 +930,10 @@ fn judge_machine(machine: &Entries, templates: &[Template]) -> Result<Judgement,
             judgement.fail(format!("says `{says}`, and {check} found nothing"));
         }
     }
+    let parted = ["driver-reboot-pending", "nvidia-packages-out-of-step"];
+    if all.contains("a restart would part them") && !parted.into_iter().any(has) {
+        judgement.fail("warns of a restart, and no check found why".to_owned());
+    }
     judge_states(&all, &report, &mut judgement);
     if all.contains("Secure Boot is on") {
         let says = report["facts"]["security"].to_string();

@@ -831,6 +831,8 @@ fn recipes_and_checks_agree() {
             .iter()
             .flat_map(|recipe| &recipes[recipe])
             .map(String::as_str)
+            // The report puts in the address of the GPU that a finding is about.
+            .filter(|name| *name != "address" || !code.contains("each Gpu"))
             .collect();
         for name in passed.difference(&wanted) {
             faults.push(format!(

@@ -9,6 +9,7 @@ use gpucheck::host::Source;
 use gpucheck::host::archive::Archive;
 use gpucheck::host::machine::{Entries, Entry, Operation};
 use gpucheck::report::{FindingRow, Report, VerdictRow};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -264,6 +265,7 @@ fn judge_markdown(machine: &Machine) -> Result<Judgement, String> {
         }
         columns = if line.starts_with('|') { bars } else { 0 };
     }
+    judge_folding(&ticket, &mut judgement);
     if ticket
         .chars()
         .any(|letter| letter.is_control() && letter != '\n')
@@ -271,6 +273,29 @@ fn judge_markdown(machine: &Machine) -> Result<Judgement, String> {
         judgement.fail("a control character".to_owned());
     }
     Ok(judgement)
+}
+
+/// What differs by nothing but the GPU is one row of a table.
+fn judge_folding(ticket: &str, judgement: &mut Judgement) {
+    let is_in_address = |letter: char| letter.is_ascii_hexdigit() || ":.".contains(letter);
+    for title in ["What could not be told", "Every answer"] {
+        let table = ticket.split_once(&format!("<summary>{title}"));
+        let rows = table.and_then(|(_, rest)| rest.split_once("</details>"));
+        let mut seen = BTreeSet::new();
+        for row in rows.map_or("", |(rows, _)| rows).lines().skip(4) {
+            let bare: Vec<&str> = row
+                .split(|letter: char| !is_in_address(letter))
+                .map(|word| word.trim_end_matches('.'))
+                .filter(|word| word.contains(':') && word.contains('.'))
+                .collect();
+            let bare = bare
+                .iter()
+                .fold(row.to_owned(), |row, word| row.replace(word, ""));
+            if row.contains("GPU") && !seen.insert(bare) {
+                judgement.fail(format!("one row of several GPUs is not folded: {row}"));
+            }
+        }
+    }
 }
 
 fn judge_evidence(machine: &Machine, checks: &Checks) -> Result<Judgement, String> {
