@@ -157,7 +157,18 @@ impl View<'_> {
         if gpu.name.as_deref().is_some_and(named) {
             return Seen::Got(true);
         }
-        if gpu.data_centre {
+        // From the RX 5000 on those of laptops have their letter in the name.
+        let is_card = |word: &str| {
+            let is_new = word.len() == 4 && word.starts_with(['5', '6', '7', '8', '9']);
+            is_new && word.chars().all(|c| c.is_ascii_digit())
+        };
+        let of_card = |name: &str| {
+            name.contains(" RX ")
+                && !name.split('/').any(is_one)
+                && name.split([' ', '/']).any(is_card)
+        };
+        if gpu.data_centre || gpu.vendor == Vendor::Amd && gpu.name.as_deref().is_some_and(of_card)
+        {
             return Seen::Got(false);
         }
         let sold = self.figures_of(gpu).and_then(|row| row.text("laptop"));
