@@ -1,7 +1,7 @@
 //! Variables from an old workaround are still set.
 
 use crate::check::Verdict;
-use crate::facts::Seen;
+use crate::facts::{Named, Seen};
 use crate::finding::{Evidence, Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
@@ -132,86 +132,89 @@ impl Answers {
         &mut self.found[last]
     }
 
+    /// What a value names, if nothing of it is in a folder.
+    fn none_of<'v>(
+        &mut self,
+        value: &'v str,
+        folder: &str,
+        here: Seen<(Vec<&str>, bool)>,
+    ) -> Option<Vec<&'v str>> {
+        let Names { exact, names } = Names::of(value)?;
+        let (here, whole) = match here {
+            Seen::Got(here) => here,
+            other => {
+                self.cannot_tell(format!("{folder}: {}", other.map(|_| ()).why()));
+                return None;
+            }
+        };
+        let fits = |there: &&str| names.iter().any(|name| matches(there, name, exact));
+        if here.iter().any(fits) {
+            return None;
+        }
+        if !whole {
+            self.cannot_tell(format!("{folder}: not all of it could be listed"));
+            return None;
+        }
+        Some(names)
+    }
+
     /// NCCL fails where none of the interfaces is there that it may take.
     fn socket(&mut self, value: &str, view: &View) {
-        let Some(Names { exact, names }) = Names::of(value) else {
+        const FOLDER: &str = "/sys/class/net";
+        let interfaces = view
+            .network()
+            .and_then(|network| network.interfaces.as_ref());
+        let Some(names) = self.none_of(value, FOLDER, interfaces.map(names_in)) else {
             return;
         };
-        // Of such names only the beginning is known: the rest is the adapter's address.
-        if names.iter().any(|name| {
-            ["enx", "wlx", "wwx"]
-                .iter()
-                .any(|start| name.starts_with(start))
-        }) {
+        // Of such names only the beginning is recorded: the rest is the adapter's address.
+        let starts = ["enx", "wlx", "wwx"];
+        if names
+            .iter()
+            .any(|name| starts.iter().any(|start| name.starts_with(start)))
+        {
             return self.cannot_tell(format!(
                 "{SOCKET}: interfaces of that name are not recorded"
             ));
         }
-        let interfaces = view
-            .network()
-            .and_then(|network| network.interfaces.as_ref());
-        let here = match interfaces {
-            Seen::Got(interfaces) => interfaces,
-            other => {
-                let why = other.map(|_| ()).why();
-                return self.cannot_tell(format!("/sys/class/net: {why}"));
-            }
-        };
-        let fits = |name: &&str| here.items.keys().any(|there| matches(there, name, exact));
-        if names.iter().any(|name| fits(name)) {
-            return;
-        }
-        if !here.whole {
-            return self.cannot_tell("/sys/class/net: not all of it could be listed".to_owned());
-        }
-        let does = "names no network interface of this machine";
         self.add(
             (SOCKET, "missing-interface"),
-            (Severity::Warning, does),
+            (
+                Severity::Warning,
+                "names no network interface of this machine",
+            ),
             "NCCL finds no interface to speak over, and no job on several GPUs starts",
         )
         .evidence
         .push(Evidence {
-            source: "/sys/class/net".to_owned(),
+            source: FOLDER.to_owned(),
             says: format!("has none of {}", names.join(", ")),
         });
     }
 
     /// NCCL goes over sockets where none of the adapters is there that it may take.
     fn adapter(&mut self, value: &str, view: &View) {
-        let Some(Names { exact, names }) = Names::of(value) else {
-            return;
-        };
-        let rdma = view.network().and_then(|network| network.rdma.as_ref());
-        let here = match rdma {
-            Seen::Got(adapters) => adapters,
-            // Nothing is lost.
+        const FOLDER: &str = "/sys/class/infiniband";
+        let adapters = view.network().and_then(|network| network.rdma.as_ref());
+        // Where there is none nothing is lost.
+        let here = match adapters.map(names_in) {
             Seen::Absent => return,
-            other => {
-                let why = other.map(|_| ()).why();
-                return self.cannot_tell(format!("/sys/class/infiniband: {why}"));
-            }
+            Seen::Got((here, true)) if here.is_empty() => return,
+            here => here,
         };
-        let fits = |name: &&str| here.items.keys().any(|there| matches(there, name, exact));
-        if here.items.is_empty() && here.whole || names.iter().any(|name| fits(name)) {
+        let there = here.got().map(|(here, _)| here.join(", "));
+        if self.none_of(value, FOLDER, here).is_none() {
             return;
         }
-        if !here.whole {
-            return self
-                .cannot_tell("/sys/class/infiniband: not all of it could be listed".to_owned());
-        }
-        let there: Vec<&str> = here.items.keys().map(String::as_str).collect();
-        let says = format!("has {}", there.join(", "));
-        let does = "names no adapter of this machine";
         self.add(
             (ADAPTER, "missing-interface"),
-            (Severity::Warning, does),
+            (Severity::Warning, "names no adapter of this machine"),
             "NCCL then leaves the adapters that are here alone and goes over slower ways",
         )
         .evidence
         .push(Evidence {
-            source: "/sys/class/infiniband".to_owned(),
-            says,
+            source: FOLDER.to_owned(),
+            says: format!("has {}", there.unwrap_or_default()),
         });
     }
 
@@ -390,6 +393,14 @@ impl<'v> Names<'v> {
             .collect();
         (!value.starts_with('^') && !names.is_empty()).then_some(Names { exact, names })
     }
+}
+
+/// The names in a folder, and whether these are all.
+fn names_in<T>(named: &Named<T>) -> (Vec<&str>, bool) {
+    (
+        named.items.keys().map(String::as_str).collect(),
+        named.whole,
+    )
 }
 
 fn matches(there: &str, name: &str, exact: bool) -> bool {
