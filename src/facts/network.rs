@@ -13,7 +13,7 @@ pub struct Network {
     pub rdma: Seen<Named<RdmaAdapter>>,
     /// Nodes in `/dev/infiniband` through which programs use them (`uverbs0`). Asked only where there is an adapter.
     pub verbs: Seen<Named<()>>,
-    /// How much memory this process may lock. Asked only where there is an adapter.
+    /// How much memory this process may lock. Asked only where there is an adapter, or an NPU that amdxdna drives.
     pub locked_memory: Seen<Limit>,
     /// Names of network interfaces that begin with one of the names in `NCCL_SOCKET_IFNAME`; of others nothing is told.
     /// Asked only where that variable is set.

@@ -18,13 +18,15 @@ pub fn network(host: &Host) -> Seen<Network> {
         let nodes = host.names("/dev/infiniband", |name| name.starts_with("uverbs"));
         nodes.map(|listing| named(listing, |_| ()))
     };
+    // Its programs lock memory, too.
+    let has_npu = || host.exists("/sys/module/amdxdna").got().is_some();
     Seen::Got(Network {
         verbs: if has_adapter {
             verbs()
         } else {
             Seen::default()
         },
-        locked_memory: if has_adapter {
+        locked_memory: if has_adapter || has_npu() {
             locked_memory(host)
         } else {
             Seen::default()
