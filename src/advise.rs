@@ -211,7 +211,7 @@ pub fn advise(view: &View, tables: &Tables, purpose: Option<Purpose>) -> Advice 
                 state,
                 driver,
                 support: support::lines(gpu, state, view, tables),
-                good_for: figures::lines(gpu, view, tables),
+                good_for: figures::lines(gpu, view),
             })
             .collect(),
         plans,

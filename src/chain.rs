@@ -193,6 +193,8 @@ fn settle(
             Subject::Gpu(key) => find_gpu(view, key)
                 .and_then(|gpu| gpu.vendor.stack())
                 .is_some_and(wanted),
+            // Who names a model wants it to run.
+            Subject::Environment(key) if view.is_model(key) => true,
             Subject::Environment(key) => stack_of(view, key).is_some_and(wanted),
         },
         name => Stack::ALL

@@ -17,6 +17,7 @@ Examples:
   gpucheck --only 'nvidia-*' --skip nouveau-bound
   sudo gpucheck --user ollama                may the service's user use the GPUs?
   gpucheck advise                            what to install, and what the GPU is good for
+  gpucheck fit llama3.1:8b                   does this model fit, and how fast can it be?
   gpucheck explain nouveau-bound             what a check finds, and why it matters
   gpucheck tables cuda 12.8                  what it needs, and what supports it
   gpucheck capture --output machine.txt      write down what was seen ...
@@ -38,6 +39,19 @@ Exit status:
   0  advice was given; having no GPU is no error
   2  gpucheck could not look";
 
+const FIT_EXAMPLES: &str = "\
+Examples:
+  gpucheck fit llama3.1:8b                     a model of `gpucheck tables model`
+  gpucheck fit Qwen2.5-32B --quant Q4_K_M --context 16k
+  gpucheck fit ./model-Q4_K_M.gguf             a file, or a folder of files: their size counts
+  gpucheck fit 70B --quant 4.25                any model of that size, at so many bits
+  gpucheck fit FLUX.1-dev --replay machine.txt  on a machine that was captured
+
+Exit status:
+  0  it fits on a GPU here, if only just
+  1  it does not, or that could not be told
+  2  gpucheck could not look, or does not know the model";
+
 const TABLES_EXAMPLES: &str = "\
 Examples:
   gpucheck tables cuda 12.8
@@ -46,7 +60,8 @@ Examples:
   gpucheck tables gpu RTX 5090
   gpucheck tables gfx1151
   gpucheck tables sm_89
-  gpucheck tables xid 79";
+  gpucheck tables xid 79
+  gpucheck tables model llama3.1:8b";
 
 /// Says which GPUs are here, how far their stack works, what is wrong, and how to mend it
 ///
@@ -85,7 +100,14 @@ pub enum Command {
     /// restart changes or breaks, what can ever run the card, and the figures that buyers ask for.
     #[command(after_help = ADVISE_EXAMPLES)]
     Advise(AdviseArgs),
-    /// Say what fits with what: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code
+    /// Say whether a model fits on the GPUs here, and how fast it can be at most
+    ///
+    /// Looks as the report does. What the model needs - weights, what is kept of its context, buffers - is held against the
+    /// memory that is free on each GPU, on several together where engines split a model by layers, and in the system. All
+    /// of it is an estimate, and what is not known stays unknown.
+    #[command(after_help = FIT_EXAMPLES)]
+    Fit(FitArgs),
+    /// Say what fits with what: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code, a model
     ///
     /// Offline, from the built-in tables, with where and when each statement was read. Without words it lists the tables.
     #[command(after_help = TABLES_EXAMPLES)]
@@ -258,10 +280,40 @@ pub enum AdviseFor {
     Pytorch,
 }
 
+/// Arguments of `fit`.
+#[derive(Debug, Args)]
+pub struct FitArgs {
+    /// A model of `gpucheck tables model`, a file or folder (.gguf, .safetensors), or a size such as 70B
+    #[arg(value_name = "MODEL", required = true)]
+    pub words: Vec<String>,
+    /// Format of the weights: F16, BF16, FP8, Q8_0, Q4_K_M and the like, or bits per parameter [default: Q4_K_M, of images
+    /// and speech F16, or what its makers publish]
+    #[arg(long, visible_alias = "bits", value_name = "FORMAT")]
+    pub quant: Option<String>,
+    /// Tokens of context to reckon with, as 8192 or 8k [default: 8192, or as many as the model was made for]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    pub context: Option<u32>,
+    /// Form of the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: ListFormat,
+    /// Judge a machine that `gpucheck capture` wrote down; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "root")]
+    pub replay: Option<PathBuf>,
+    /// How to look.
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Show all notes, and what could not be told
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
 /// Arguments of `tables`.
 #[derive(Debug, Args)]
 pub struct TablesArgs {
-    /// What to look up: `cuda`, `driver`, `rocm`, `gpu` or `xid` with a name; or a target
+    /// What to look up: `cuda`, `driver`, `rocm`, `gpu`, `xid` or `model` with a name; or a target
     #[arg(value_name = "WORD")]
     pub words: Vec<String>,
     /// Form of the answer
@@ -395,6 +447,19 @@ fn requirement(text: &str) -> Result<Requirement, String> {
         Some(_) => Err("the number in gpus=N must be 1 or more".to_owned()),
         None => Err(format!("one of {} or gpus=N", STACKS.join(", "))),
     }
+}
+
+fn tokens(text: &str) -> Result<u32, String> {
+    let lower = text.to_lowercase();
+    let (digits, unit) = match lower.strip_suffix('k') {
+        Some(digits) => (digits, 1024),
+        None => (lower.as_str(), 1),
+    };
+    let number: Option<u32> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(unit))
+        .filter(|tokens| (1..=100_000_000).contains(tokens))
+        .ok_or_else(|| "a number of tokens, as 8192 or 8k".to_owned())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -5,6 +5,7 @@
     reason = "the files that the user names are opened here and nowhere else"
 )]
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ pub const READ_LIMIT: usize = 64 * 1024 * 1024;
 const TABLE_LIMIT: usize = 8 * 1024 * 1024;
 /// Most files in a folder of tables.
 const TABLE_COUNT: usize = 200;
+/// Most names in a folder of models that are looked at.
+const LISTING_LIMIT: usize = 10_000;
 /// Where nothing comes for so long nothing will: a FIFO that nobody writes to, a dead network mount.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -104,6 +107,100 @@ fn text_of(bytes: Vec<u8>, limit: usize) -> io::Result<String> {
             format!("no UTF-8 text, from byte {at} on"),
         )
     })
+}
+
+/// How many bytes the files of a model have: those of one file and of the parts that belong to it
+/// (`-00001-of-00003.gguf`), or of the one model in a folder. Only listings and sizes are asked for.
+///
+/// # Errors
+/// There is no such file, a part is missing, or the folder holds no model or several.
+pub fn model_bytes(path: &Path) -> io::Result<u64> {
+    let (sender, answer) = mpsc::sync_channel(1);
+    let path = path.to_owned();
+    std::thread::spawn(move || {
+        // Nobody listens any more where it took too long.
+        let _ = sender.send(model_bytes_at(&path));
+    });
+    answer.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("no answer for {} s", PATIENCE.as_secs()),
+        ))
+    })
+}
+
+fn model_bytes_at(path: &Path) -> io::Result<u64> {
+    let there = fs::metadata(path)?;
+    let (folder, wanted) = if there.is_dir() {
+        (path, None)
+    } else if there.is_file() {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some((stem, _)) = name.and_then(parts_of) else {
+            return Ok(there.len());
+        };
+        (folder_of(path), Some(stem))
+    } else {
+        return Err(io::Error::other("neither a regular file nor a folder"));
+    };
+    let mut models = model_files(folder)?;
+    models.retain(|stem, _| wanted.is_none_or(|wanted| wanted == stem));
+    if models.len() > 1 {
+        // A second copy of the weights, which some makers publish.
+        models.retain(|stem, _| !stem.starts_with("consolidated"));
+    }
+    let mut models = models.iter();
+    match (models.next(), models.next()) {
+        (Some((_, files)), None) if files.here == files.parts => Ok(files.bytes),
+        (Some((_, files)), None) => Err(io::Error::other(format!(
+            "{} of the {} parts of the model are here",
+            files.here, files.parts
+        ))),
+        (None, _) => Err(io::Error::other(
+            "no .gguf and no .safetensors file is in it",
+        )),
+        (Some((one, _)), Some((other, _))) => Err(io::Error::other(format!(
+            "it holds several models, among them `{one}` and `{other}`: name the file"
+        ))),
+    }
+}
+
+/// The files of a model.
+#[derive(Default)]
+struct ModelFiles {
+    bytes: u64,
+    here: u32,
+    parts: u32,
+}
+
+/// For `x-00001-of-00003.gguf` the name with another number in its place, by which all its parts are known, and their number.
+fn parts_of(name: &str) -> Option<(&str, u32)> {
+    let (stem, kind) = name.rsplit_once('.')?;
+    let (stem, parts) = stem.rsplit_once("-of-")?;
+    let (stem, number) = stem.rsplit_once('-')?;
+    let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let known = ["gguf", "safetensors"].contains(&kind);
+    (known && is_number(number) && is_number(parts)).then_some((stem, parts.parse().ok()?))
+}
+
+/// The models in a folder, by the name of their files without the number. `mmproj-...` is a part that goes beside one.
+fn model_files(folder: &Path) -> io::Result<BTreeMap<String, ModelFiles>> {
+    let mut found: BTreeMap<String, ModelFiles> = BTreeMap::new();
+    for entry in fs::read_dir(folder)?.take(LISTING_LIMIT) {
+        let path = entry?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        let is_model = name.ends_with(".gguf") || name.ends_with(".safetensors");
+        if !is_model || name.starts_with("mmproj") || name.starts_with('.') {
+            continue;
+        }
+        let (model, parts) = parts_of(name).unwrap_or((name, 1));
+        let files = found.entry(model.to_owned()).or_default();
+        files.bytes += fs::metadata(&path)?.len();
+        files.here += 1;
+        files.parts = parts;
+    }
+    Ok(found)
 }
 
 /// The `.toml` and `.csv` files of a folder with their names, sorted.
@@ -236,6 +333,21 @@ mod tests {
         assert_eq!(long.kind(), io::ErrorKind::FileTooLarge);
         let odd = read_text(&b"ab\xff"[..], 9).expect_err("no text");
         assert_eq!(odd.to_string(), "no UTF-8 text, from byte 2 on");
+    }
+
+    #[test]
+    fn parts_of_a_model_belong_together() {
+        assert_eq!(
+            parts_of("x-Q4_K_M-00001-of-00003.gguf"),
+            Some(("x-Q4_K_M", 3))
+        );
+        assert_eq!(
+            parts_of("model-00002-of-00010.safetensors"),
+            Some(("model", 10))
+        );
+        for whole in ["x.gguf", "x-1-of-3.gguf", "x-00001-of-00003.bin", "x"] {
+            assert_eq!(parts_of(whole), None, "{whole}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod commands;
 pub mod facts;
 pub mod files;
 pub mod finding;
+pub mod fit;
 pub mod fix;
 pub mod host;
 pub mod probes;

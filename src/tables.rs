@@ -200,7 +200,7 @@ pub struct Sibling {
 }
 
 /// A file of tables: its name, and the text that is built in.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     (CHECKS, include_str!("../data/checks.toml")),
     (FIXES, include_str!("../data/fixes.toml")),
     (GPUS, include_str!("../data/gpus.csv")),
@@ -217,6 +217,7 @@ const FILES: [(&str, &str); 10] = [
     ),
     (kinds::RELEASE.file, include_str!("../data/rocm.toml")),
     (kinds::XID.file, include_str!("../data/xid.csv")),
+    (kinds::MODEL.file, include_str!("../data/models.csv")),
 ];
 const CHECKS: &str = "checks.toml";
 const FIXES: &str = "fixes.toml";
@@ -392,6 +393,17 @@ impl Tables {
         rows::row_of_line(text, line)
     }
 
+    /// The row of a model by one of its names, however they are written: `llama3.1:8b`, `Llama 3.1 8B`,
+    /// `meta-llama/Llama-3.1-8B-Instruct`.
+    pub fn model(&self, name: &str) -> Option<Row> {
+        let wanted = plain_name(name);
+        self.rows(&kinds::MODEL).into_iter().find(|row| {
+            let also = row.text("also").map_or(String::new(), |also| also.value);
+            let mut names = also.split('|').chain([row.key(&kinds::MODEL)]);
+            names.any(|known| !wanted.is_empty() && plain_name(known) == wanted)
+        })
+    }
+
     /// The rows of a recipe.
     pub fn fixes(&self, recipe: &str) -> Vec<FixRow> {
         blocks(self.text(FIXES), "fix")
@@ -399,6 +411,20 @@ impl Tables {
             .filter_map(|block| toml::from_str(block).ok())
             .collect()
     }
+}
+
+/// Words in the name of a model that change nothing about its size.
+const TUNED: [&str; 10] = [
+    "meta", "instruct", "chat", "it", "base", "hf", "gguf", "text", "latest", "thinking",
+];
+
+/// The letters, digits and points of a model's name, without who publishes it and how it was tuned.
+fn plain_name(name: &str) -> String {
+    let own = name.trim().rsplit('/').next().unwrap_or_default();
+    own.to_lowercase()
+        .split(|c: char| !(c.is_alphanumeric() || c == '.'))
+        .filter(|word| !TUNED.contains(word))
+        .collect()
 }
 
 /// The pieces of a TOML text that follow a `[[name]]` line, without that line.
@@ -663,6 +689,19 @@ fn at_row(file: &str, text: &str, name: &str, index: usize, what: &str) -> Strin
     format!("{file} line {}, column 1: this row {what}", line + 1)
 }
 
+/// Chips of a compute capability's row lack tensor cores although others of it have them.
+pub fn lacks_tensor_cores(row: &Row, chip: &str) -> Option<Known<()>> {
+    let without = row.list("without_tensor")?;
+    let mut starts = without.value.iter();
+    starts
+        .any(|start| chip.starts_with(start.as_str()))
+        .then_some(Known {
+            value: (),
+            confidence: without.confidence,
+            source: without.source,
+        })
+}
+
 /// How long NVIDIA's driver takes GPUs of an architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastBranch {
@@ -817,6 +856,99 @@ mod tests {
         for (name, text) in FILES {
             assert_eq!(validate(name, text), Ok(()), "{name}");
         }
+    }
+
+    #[test]
+    fn a_model_is_found_however_its_name_is_written() {
+        let tables = Tables::embedded();
+        let found = |name: &str| Some(tables.model(name)?.key(&kinds::MODEL).to_owned());
+        for (written, name) in [
+            ("llama3.1:8b", "Llama-3.1-8B"),
+            ("Llama 3.1 8B", "Llama-3.1-8B"),
+            ("meta-llama/Llama-3.1-8B-Instruct", "Llama-3.1-8B"),
+            ("Meta-Llama-3-8B", "Llama-3-8B"),
+            ("QWEN2.5_7b", "Qwen2.5-7B"),
+            ("mistral:7b", "Mistral-7B-v0.3"),
+            ("Mistral-7B-Instruct-v0.3", "Mistral-7B-v0.3"),
+            ("mixtral:8x7b", "Mixtral-8x7B"),
+            ("gpt-oss:20b", "gpt-oss-20b"),
+            ("deepseek-r1", "DeepSeek-V3"),
+            ("gemma-3-27b-it", "Gemma-3-27B"),
+            ("sdxl", "SDXL-1.0"),
+            ("FLUX.1-schnell", "FLUX.1-dev"),
+        ] {
+            assert_eq!(found(written).as_deref(), Some(name), "{written}");
+        }
+        for unknown in ["", "-", "Llama-3.8B", "llama", "8B", "Qwen2.5-70B"] {
+            assert_eq!(found(unknown), None, "{unknown}");
+        }
+    }
+
+    /// What follows from other values of a row does, and no name stands for two models.
+    #[test]
+    fn models_are_consistent() {
+        let tables = Tables::embedded();
+        let mut names = BTreeSet::new();
+        for row in tables.rows(&kinds::MODEL) {
+            let name = row.key(&kinds::MODEL).to_owned();
+            let number = |key: &str| row.text(key).and_then(|known| known.value.parse().ok());
+            let also = row.text("also").map_or(String::new(), |also| also.value);
+            for one in also
+                .split('|')
+                .filter(|one| !one.is_empty())
+                .chain([&*name])
+            {
+                assert!(names.insert(plain_name(one)), "{name}: {one} stands twice");
+            }
+            assert!(number("active_b") <= number("params_b"), "{name}");
+            if row
+                .text("kind")
+                .is_some_and(|kind| kind.value != "language")
+            {
+                continue;
+            }
+            let product = ["layers", "kv_heads", "head_dim"]
+                .iter()
+                .map(|key| number(key).unwrap_or_else(|| panic!("{name}: no {key}")))
+                .product::<f64>();
+            // MLA keeps one vector for keys and values.
+            let kept = if name == "DeepSeek-V3" { 1.0 } else { 2.0 };
+            assert_eq!(number("cache_bytes"), Some(kept * product * 2.0), "{name}");
+            assert_eq!(number("full_layers").is_some(), number("window").is_some());
+            assert!(number("full_layers").unwrap_or(0.0) < number("layers").expect("layers"));
+        }
+    }
+
+    #[test]
+    fn models_are_those_that_were_gathered() {
+        let Some(text) = reference("models.csv") else {
+            return;
+        };
+        let tables = Tables::embedded();
+        let mut lines = text.lines().map(fields);
+        let columns = lines.next().expect("a heading");
+        let mut count = 0;
+        for line in lines {
+            let value = |key: &str| {
+                let at = columns.iter().position(|column| column == key);
+                line[at.expect("a column")].clone()
+            };
+            // `DeepSeek-V3 / R1`: one row for both.
+            let name = value("name");
+            let name = name.split(" / ").next().expect("a name");
+            let row = tables.model(name).unwrap_or_else(|| panic!("no {name}"));
+            let ours = |key: &str| row.text(key).map_or(String::new(), |known| known.value);
+            for (key, of) in [
+                ("params_b", "params_b"),
+                ("active_b", "active_b"),
+                ("layers", "layers"),
+                ("cache_bytes", "kv_bytes_per_token_fp16"),
+            ] {
+                assert_eq!(ours(key), value(of), "{name}: {key}");
+            }
+            count += 1;
+        }
+        assert_eq!(count, tables.rows(&kinds::MODEL).len());
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use super::{Line, line};
 use crate::facts::Seen;
-use crate::tables::{Confidence, Row, Tables, kinds};
+use crate::tables::{Confidence, Row};
+use crate::view::figures::{Matrix, about, sold_bandwidth, sold_memory};
+use crate::view::model::GIB;
 use crate::view::{Gpu, Vendor, View};
-
-const GIB: f64 = 1_073_741_824.0;
 
 /// A size of language models: its name, billions of parameters, and GiB for context (8192 tokens) and buffers.
 struct Model {
@@ -69,7 +69,7 @@ impl Model {
 }
 
 /// The lines about one GPU.
-pub(super) fn lines(gpu: &Gpu, view: &View, tables: &Tables) -> Vec<Line> {
+pub(super) fn lines(gpu: &Gpu, view: &View) -> Vec<Line> {
     let row = view.figures_of(gpu);
     let integrated = gpu.integrated == Some(true);
     let mut lines = Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn lines(gpu: &Gpu, view: &View, tables: &Tables) -> Vec<Line> {
             .is_none_or(|memory| MODELS[0].at(memory).is_some());
         lines.extend(bandwidth(row.as_ref(), holds_eight));
     }
-    lines.extend(matrix(gpu, tables));
+    lines.extend(matrix(gpu, view));
     if !integrated {
         power(gpu, view, row.as_ref(), &mut lines);
         lines.push(line("used card", wear(gpu, view)));
@@ -140,21 +140,13 @@ fn memory(gpu: &Gpu, view: &View, row: Option<&Row>, lines: &mut Vec<Line>) -> O
         ));
         return Some(Memory { gib, shared: false });
     }
-    let Some(sold) = row.and_then(|row| row.text("memory_gb")) else {
+    let Some(sold) = row.and_then(sold_memory) else {
         lines.push(line("memory", "not in the tables, and no driver says it"));
         return None;
     };
-    let sizes: Vec<f64> = sold
-        .value
-        .split('|')
-        .filter_map(|size| size.parse().ok())
-        .collect();
-    let text = format!(
-        "{} GB{kind}, as it is sold",
-        sold.value.replace('|', " or ")
-    );
+    let text = format!("{} GB{kind}, as it is sold", alternatives(&sold.value));
     lines.push(of_table("memory", text, sold.confidence));
-    match sizes.as_slice() {
+    match sold.value.as_slice() {
         [gib] => Some(Memory {
             gib: *gib,
             shared: false,
@@ -163,12 +155,15 @@ fn memory(gpu: &Gpu, view: &View, row: Option<&Row>, lines: &mut Vec<Line>) -> O
     }
 }
 
+/// `800 or 960`.
+fn alternatives(numbers: &[f64]) -> String {
+    let texts: Vec<String> = numbers.iter().map(f64::to_string).collect();
+    texts.join(" or ")
+}
+
 /// Of a GPU in a processor what counts is what it may take of the system's memory, not the part that the firmware sets aside.
 fn shared_memory(gpu: &Gpu, view: &View, lines: &mut Vec<Line>) -> Option<Memory> {
-    let hardware = view.facts.proc_hardware.got();
-    let total = hardware
-        .and_then(|hardware| hardware.memory_bytes.got().copied())
-        .or_else(|| view.facts.sysinfo.got()?.memory_bytes);
+    let total = view.machine_memory();
     let device = view.amdgpu_device(gpu).into_got();
     let gtt = device.and_then(|device| device.gtt_bytes.got().copied());
     let carved = device.and_then(|device| device.vram_bytes.got().copied());
@@ -225,59 +220,36 @@ fn models(memory: &Memory) -> String {
 
 /// `holds_eight`: a model with 8B at 4 bit fits, so that its speed is a question.
 fn bandwidth(row: Option<&Row>, holds_eight: bool) -> Option<Line> {
-    let sold = row?.text("bandwidth_gbs")?;
-    // Sold with one kind of memory or another.
-    let rates = sold.value.split('|').filter_map(|rate| rate.parse().ok());
-    let most = rates.fold(0.0, f64::max);
-    let mut text = format!("{} GB/s", sold.value.replace('|', " or "));
+    let sold = sold_bandwidth(row?)?;
+    let most = sold.value.iter().copied().fold(0.0, f64::max);
+    let mut text = format!("{} GB/s", alternatives(&sold.value));
     if holds_eight {
         text += &format!(
             ": no more than about {} tokens a second of a model with 8B at 4 bit, one answer at a time",
-            rounded(most / EIGHT_AT_FOUR)
+            about(most / EIGHT_AT_FOUR)
         );
     }
-    (most > 0.0).then(|| of_table("bandwidth", text, sold.confidence))
-}
-
-/// Two digits that count: it is an estimate.
-fn rounded(number: f64) -> String {
-    let step = if number >= 100.0 { 10.0 } else { 1.0 };
-    format!("{:.0}", (number / step).round() * step)
+    Some(of_table("bandwidth", text, sold.confidence))
 }
 
 /// Units for matrices, and the formats that they are fast in.
-fn matrix(gpu: &Gpu, tables: &Tables) -> Option<Line> {
-    let target = gpu.target.as_deref()?;
-    if gpu.vendor == Vendor::Amd {
-        let known = tables.row(&kinds::TARGET, target)?.text("matrix")?;
-        let text = match known.value.as_str() {
-            "none" => {
-                "no instructions for matrices: computing at 16 bit gains less here".to_owned()
-            }
-            matrix => format!("instructions for matrices: {matrix}"),
-        };
-        return Some(of_table("matrix", text, known.confidence));
-    }
-    let row = tables.capability(target)?;
-    let generation = row.text("tensor_generation")?;
-    let without = row.list("without_tensor").is_some_and(|chips| {
-        let chip = gpu.chip.as_deref().unwrap_or_default();
-        chips.value.iter().any(|name| name == chip)
-    });
-    if generation.value == "0" || without {
-        return Some(of_table(
-            "matrix",
-            "no tensor cores".to_owned(),
-            generation.confidence,
-        ));
-    }
-    let mut text = format!("tensor cores of generation {}", generation.value);
-    let mut confidence = generation.confidence;
-    if let Some(formats) = row.list("tensor") {
-        text += &format!(", fast in {}", formats.value.join(", "));
-        confidence = confidence.min(formats.confidence);
-    }
-    Some(of_table("matrix", text, confidence))
+fn matrix(gpu: &Gpu, view: &View) -> Option<Line> {
+    let known = view.matrix_of(gpu)?;
+    let text = match known.value {
+        Matrix::None if gpu.vendor == Vendor::Amd => {
+            "no instructions for matrices: computing at 16 bit gains less here".to_owned()
+        }
+        Matrix::None => "no tensor cores".to_owned(),
+        Matrix::Instructions(name) => format!("instructions for matrices: {name}"),
+        Matrix::TensorCores(generation, formats) if formats.is_empty() => {
+            format!("tensor cores of generation {generation}")
+        }
+        Matrix::TensorCores(generation, formats) => format!(
+            "tensor cores of generation {generation}, fast in {}",
+            formats.join(", ")
+        ),
+    };
+    Some(of_table("matrix", text, known.confidence))
 }
 
 fn power(gpu: &Gpu, view: &View, row: Option<&Row>, lines: &mut Vec<Line>) {
@@ -372,7 +344,7 @@ mod tests {
 
     #[test]
     fn tokens_are_an_estimate() {
-        assert_eq!(rounded(1008.0 / EIGHT_AT_FOUR), "210");
-        assert_eq!(rounded(80.0 / EIGHT_AT_FOUR), "16");
+        assert_eq!(about(1008.0 / EIGHT_AT_FOUR), "210");
+        assert_eq!(about(80.0 / EIGHT_AT_FOUR), "16");
     }
 }

@@ -76,7 +76,7 @@ fn run(environment: &Environment, view: &View, tables: &Tables) -> Verdict {
             environment.key,
             offered.major
         ),
-        Kind::Image => format!(
+        Kind::Image | Kind::Model => format!(
             "this image wants CUDA {}, and the driver of its host offers CUDA {}",
             wanted.version, offered.major
         ),
@@ -92,7 +92,7 @@ fn run(environment: &Environment, view: &View, tables: &Tables) -> Verdict {
             _ => None,
         },
         Kind::Python(_) => view.is_first_python(&environment.key).then_some("PATH"),
-        Kind::Image => Some("the image"),
+        Kind::Image | Kind::Model => Some("the image"),
     };
     match (in_use, environment.kind) {
         // The toolkit's compatibility library may serve such GPUs, where a job puts it first.
@@ -112,7 +112,7 @@ fn run(environment: &Environment, view: &View, tables: &Tables) -> Verdict {
         Kind::Python(_) if wanted.cause == "torch" => "torch-for-older-cuda",
         Kind::Python(_) => "jax-for-older-cuda",
         Kind::Toolkit(_) => "older-cuda-toolkit",
-        Kind::Image => "image-for-older-cuda",
+        Kind::Image | Kind::Model => "image-for-older-cuda",
     };
     finding
         .about(Some(Stack::Cuda))

@@ -23,6 +23,7 @@ pub mod driver_reboot_pending;
 pub mod ecc_uncorrected_errors;
 pub mod egpu_link_limited;
 pub mod egpu_not_authorized;
+pub mod gpu_bandwidth_low;
 pub mod gpu_bound_to_vfio;
 pub mod gpu_device_permission_denied;
 pub mod gpu_driver_blacklisted;
@@ -30,6 +31,7 @@ pub mod gpu_fell_off_bus;
 pub mod gpu_hidden_from_bus;
 pub mod gpu_stuck_in_d3cold;
 pub mod gpu_thermal_throttle;
+pub mod gpu_without_tensor_cores;
 pub mod gpudirect_rdma_missing;
 pub mod group_change_needs_relogin;
 pub mod hsa_override_active;
@@ -48,6 +50,7 @@ pub mod kfd_open_failed;
 pub mod kfd_pcie_atomics_rejected;
 pub mod libcuda_stub_loaded;
 pub mod memlock_limit_low;
+pub mod model_exceeds_vram;
 pub mod module_signature_rejected;
 pub mod nomodeset_set;
 pub mod nouveau_bound;
@@ -90,6 +93,7 @@ pub mod pci_bar_unassigned;
 pub mod pcie_link_degraded;
 pub mod power_limit_below_default;
 pub mod radeon_driver_bound;
+pub mod ram_smaller_than_model;
 pub mod resizable_bar_off;
 pub mod rocm_distro_and_vendor_mixed;
 pub mod rocm_gpu_dropped;
@@ -136,6 +140,7 @@ pub const ALL: &[Check] = &[
     ecc_uncorrected_errors::CHECK,
     egpu_link_limited::CHECK,
     egpu_not_authorized::CHECK,
+    gpu_bandwidth_low::CHECK,
     gpu_bound_to_vfio::CHECK,
     gpu_device_permission_denied::CHECK,
     gpu_driver_blacklisted::CHECK,
@@ -143,6 +148,7 @@ pub const ALL: &[Check] = &[
     gpu_hidden_from_bus::CHECK,
     gpu_stuck_in_d3cold::CHECK,
     gpu_thermal_throttle::CHECK,
+    gpu_without_tensor_cores::CHECK,
     gpudirect_rdma_missing::CHECK,
     group_change_needs_relogin::CHECK,
     hsa_override_active::CHECK,
@@ -161,6 +167,7 @@ pub const ALL: &[Check] = &[
     kfd_pcie_atomics_rejected::CHECK,
     libcuda_stub_loaded::CHECK,
     memlock_limit_low::CHECK,
+    model_exceeds_vram::CHECK,
     module_signature_rejected::CHECK,
     nomodeset_set::CHECK,
     nouveau_bound::CHECK,
@@ -203,6 +210,7 @@ pub const ALL: &[Check] = &[
     pcie_link_degraded::CHECK,
     power_limit_below_default::CHECK,
     radeon_driver_bound::CHECK,
+    ram_smaller_than_model::CHECK,
     resizable_bar_off::CHECK,
     rocm_distro_and_vendor_mixed::CHECK,
     rocm_gpu_dropped::CHECK,

@@ -13,10 +13,6 @@ use anyhow::Result;
 use clap::ColorChoice;
 use std::path::Path;
 
-/// Where the labels of lines stand.
-const INDENT: usize = 4;
-/// Where the text behind a label starts.
-const COLUMN: usize = 16;
 /// Where the text of a step starts.
 const STEP: usize = 4;
 
@@ -56,7 +52,7 @@ fn page(advice: &Advice, style: &Style) -> String {
         &mut page,
     );
     if !advice.boot.is_empty() {
-        heading("Next restart", &mut page);
+        page.heading("Next restart");
         steps(&advice.boot, &mut page);
     }
     // Cards of one kind are many in a server, and what there is to say of them is the same.
@@ -98,22 +94,16 @@ fn sign(advice: &Advice) -> Sign {
     }
 }
 
-fn heading(text: &str, page: &mut Page) {
-    page.text.push('\n');
-    let style = page.style;
-    page.hang(0, ("", ""), 0, &clean(text), |line| style.bold(line));
-}
-
 fn gpu(gpu: &GpuAdvice, keys: &[&str], page: &mut Page) {
     let name = gpu.name.as_deref().unwrap_or("a GPU without a known name");
-    heading(&format!("{name} ({})", keys.join(", ")), page);
+    page.heading(&format!("{name} ({})", keys.join(", ")));
     let generation = match (&gpu.generation, &gpu.target) {
         (Some(generation), Some(target)) => format!("{generation} ({target})"),
         (Some(one), None) | (None, Some(one)) => one.clone(),
         (None, None) => "not in the tables".to_owned(),
     };
-    row("generation", &generation, page);
-    row("driver now", &gpu.driver, page);
+    page.item("generation", &generation);
+    page.item("driver now", &gpu.driver);
     lines("What can run it:", &gpu.support, page);
     lines("What it is good for:", &gpu.good_for, page);
 }
@@ -124,19 +114,8 @@ fn lines(title: &str, lines: &[Line], page: &mut Page) {
     }
     page.paragraph(2, title);
     for line in lines {
-        row(line.label, &line.text, page);
+        page.item(line.label, &line.text);
     }
-}
-
-fn row(label: &str, text: &str, page: &mut Page) {
-    let painted = page.style.dim(label);
-    page.hang(
-        INDENT,
-        (label, &painted),
-        COLUMN,
-        &clean(text),
-        str::to_owned,
-    );
 }
 
 fn plan(plan: &Plan, page: &mut Page) {
@@ -144,7 +123,7 @@ fn plan(plan: &Plan, page: &mut Page) {
         true => format!("Plan: {}", plan.title),
         false => format!("Plan: {} for {}", plan.title, plan.gpus.join(", ")),
     };
-    heading(&title, page);
+    page.heading(&title);
     steps(&plan.steps, page);
     if let Some(confirm) = &plan.confirm {
         let painted = page.style.dim("Then:");

@@ -90,7 +90,7 @@ pub fn facts(check: &Check, row: Option<&CheckRow>) -> String {
     let subject = match check.ask {
         Ask::Gpu(_) => "each GPU",
         Ask::Stack(_) => "each stack",
-        Ask::Environment(_) => "each toolkit, Python environment and container image",
+        Ask::Environment(_) => "each toolkit, Python environment, container image and named model",
         Ask::Machine(_) => "the machine",
     };
     let mut text = format!(

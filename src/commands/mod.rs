@@ -5,6 +5,7 @@ mod capture;
 mod check;
 mod explain;
 mod filter;
+mod fit;
 pub mod generate;
 mod list;
 mod look;
@@ -36,6 +37,7 @@ pub fn run(cli: &Cli) -> u8 {
         Some(Command::Explain(args)) => explain::run(args, cli.color),
         Some(Command::List(args)) => list::run(args, cli.color),
         Some(Command::Advise(args)) => advise::run(args, cli.color),
+        Some(Command::Fit(args)) => fit::run(args, cli.color),
         Some(Command::Tables(args)) => tables::run(args, cli.color),
         Some(Command::Capture(args)) => capture::run(args),
         Some(Command::Generate(args)) => generate::run(args),

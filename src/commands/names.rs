@@ -46,14 +46,16 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     pattern[at..].iter().all(|left| *left == b'*')
 }
 
-/// At most three names that may have been meant, best first.
+/// At most three names that may have been meant, best first; capitals make no difference.
 pub fn nearest<'a>(typed: &str, names: &[&'a str]) -> Vec<&'a str> {
+    let typed = typed.to_lowercase();
     let mut near: Vec<(usize, &str)> = names
         .iter()
         .filter_map(|name| {
-            let distance = distance(typed, name);
+            let lower = name.to_lowercase();
+            let distance = distance(&typed, &lower);
             let close = distance <= (typed.len() / 3).max(2);
-            let part = typed.len() >= 3 && name.contains(typed);
+            let part = typed.len() >= 3 && lower.contains(&typed);
             (close || part).then_some((distance, *name))
         })
         .collect();

@@ -7,7 +7,9 @@ use crate::files;
 use crate::report::json;
 use crate::report::page::Page;
 use crate::report::style::{Style, clean};
-use crate::tables::{Confidence, Kind, Known, Row, Shape, Source, Tables, kinds};
+use crate::tables::{
+    Confidence, Kind, Known, Row, Shape, Source, Tables, kinds, lacks_tensor_cores,
+};
 use crate::version::Version;
 use anyhow::{Result, bail};
 use clap::ColorChoice;
@@ -66,12 +68,13 @@ pub fn run(args: &TablesArgs, color: ColorChoice) -> Result<u8> {
 }
 
 /// The words that come before a name, and the rows that they stand for.
-const WORDS: [(&str, &Kind); 5] = [
+const WORDS: [(&str, &Kind); 6] = [
     ("cuda", &kinds::TOOLKIT),
     ("driver", &kinds::BRANCH),
     ("rocm", &kinds::RELEASE),
     ("gfx", &kinds::TARGET),
     ("sm", &kinds::CAPABILITY),
+    ("model", &kinds::MODEL),
 ];
 
 /// Where nothing is named: what could be.
@@ -100,7 +103,7 @@ fn answers(tables: &Tables, words: &[&str]) -> Result<Vec<Answer>> {
     let name = rest.join(" ");
     let word = first.to_lowercase();
     let word = word.as_str();
-    if word != "gpu" && WORDS.iter().any(|(known, _)| *known == word) && rest.len() > 1 {
+    if word != "model" && WORDS.iter().any(|(known, _)| *known == word) && rest.len() > 1 {
         bail!(
             "one name at a time, as in `gpucheck tables {word} {}`",
             rest[0]
@@ -123,6 +126,11 @@ fn answers(tables: &Tables, words: &[&str]) -> Result<Vec<Answer>> {
             })
             .collect(),
         "gpu" => gpus(tables, &name)?,
+        "model" => tables
+            .model(&name)
+            .map(|row| model(&row))
+            .into_iter()
+            .collect(),
         "xid" => tables
             .row(&kinds::XID, name.trim())
             .map(|row| Found::new(&kinds::XID, &row, format!("Xid {}", row.key(&kinds::XID))))
@@ -131,8 +139,15 @@ fn answers(tables: &Tables, words: &[&str]) -> Result<Vec<Answer>> {
         "gfx" | "sm" | "cc" => target(tables, &name).into_iter().collect::<Vec<_>>(),
         _ => match target(tables, first).filter(|_| rest.is_empty()) {
             Some(found) => vec![found],
-            // The name of a GPU, without the word before it.
-            None => gpus(tables, &words.join(" ")).unwrap_or_default(),
+            // The name of a GPU or of a model, without the word before it.
+            None => match gpus(tables, &words.join(" ")) {
+                Ok(found) if !found.is_empty() => found,
+                _ => tables
+                    .model(&words.join(" "))
+                    .map(|row| model(&row))
+                    .into_iter()
+                    .collect(),
+            },
         },
     };
     if found.is_empty() {
@@ -550,6 +565,24 @@ fn gpus(tables: &Tables, name: &str) -> Result<Vec<Found>> {
     Ok(matching.into_iter().map(|row| gpu(tables, row)).collect())
 }
 
+/// A model, with what its weights weigh in the commonest formats.
+fn model(row: &Row) -> Found {
+    let kind = &kinds::MODEL;
+    let mut found = Found::new(kind, row, row.key(kind).to_owned());
+    if let Some(params) = row.text("params_b") {
+        for (key, label, bits) in [
+            ("weights_gb_16bit", "weights at 16 bit, GB", 16.0),
+            ("weights_gb_q8_0", "weights at Q8_0, GB", 8.5),
+            ("weights_gb_q4_k_m", "weights at Q4_K_M, GB", 4.85),
+        ] {
+            let billions: f64 = params.value.parse().unwrap_or_default();
+            let value = format!("{:.1}", billions * bits / 8.0);
+            found.add(kind, key, label, follows(value, &[&params]));
+        }
+    }
+    found
+}
+
 fn gpu(tables: &Tables, row: &Row) -> Found {
     let plain = |key| row.text(key).map_or(String::new(), |known| known.value);
     let hexadecimal = |text: &str| u16::from_str_radix(text, 16).ok();
@@ -579,14 +612,7 @@ fn gpu(tables: &Tables, row: &Row) -> Found {
     }
     let target = plain("target");
     if let Some(row) = tables.capability(&target) {
-        let chip = plain("chip");
-        let without = row.list("without_tensor");
-        let lacks = without.filter(|known| {
-            known
-                .value
-                .iter()
-                .any(|start| chip.starts_with(start.as_str()))
-        });
+        let lacks = lacks_tensor_cores(&row, &plain("chip"));
         let mut but = vec!["cc", "architecture", "chips", "without_tensor"];
         if let Some(lacks) = lacks {
             but.extend(["tensor", "tensor_generation"]);
@@ -844,6 +870,21 @@ mod tests {
         assert!(refused(&["xid", "9999"]).contains("not harmless"));
     }
 
+    #[test]
+    fn a_model_is_found_by_its_name() {
+        for words in [
+            &["model", "Llama-3.1-8B"][..],
+            &["model", "llama", "3.1", "8b"],
+            &["llama3.1:8b"],
+        ] {
+            let model = &asked(words)[0];
+            assert_eq!(model.name, "Llama-3.1-8B", "{words:?}");
+            assert_eq!(value(model, "cache_bytes"), Some("131072"));
+            assert_eq!(value(model, "weights_gb_q4_k_m"), Some("4.9"));
+        }
+        assert!(refused(&["model", "llama-3.1-9b"]).contains("Llama-3.1-8B"));
+    }
+
     /// Every statement says where it was read, by a name that stands below.
     #[test]
     fn every_source_that_is_named_is_listed() {
@@ -856,6 +897,7 @@ mod tests {
             &["gpu", "H100"],
             &["gpu", "MI300X"],
             &["xid", "13"],
+            &["model", "gpt-oss-20b"],
         ] {
             for answer in asked(words) {
                 for fact in &answer.facts {

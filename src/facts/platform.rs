@@ -77,6 +77,8 @@ pub struct ProcHardware {
     pub memory_bytes: Seen<u64>,
     /// `MemAvailable`, in bytes.
     pub memory_available_bytes: Seen<u64>,
+    /// `SwapFree`, in bytes.
+    pub swap_free_bytes: Seen<u64>,
     /// First `model name` of `/proc/cpuinfo`.
     pub cpu: Seen<String>,
     /// Number of `processor` lines. Absent where the file holds only the first one.

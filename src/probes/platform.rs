@@ -202,7 +202,9 @@ fn parse_wsl_config(lines: &[String]) -> BTreeMap<String, String> {
 /// Source `proc_hardware`.
 pub fn proc_hardware(host: &Host) -> Seen<ProcHardware> {
     let memory = host.lines("/proc/meminfo", &|line| {
-        line.starts_with("MemTotal:") || line.starts_with("MemAvailable:")
+        ["MemTotal:", "MemAvailable:", "SwapFree:"]
+            .iter()
+            .any(|name| line.starts_with(name))
     });
     let (seen_model, seen_flags, processors) = (Cell::new(false), Cell::new(false), Cell::new(0));
     let cpu = host.lines(
@@ -221,6 +223,7 @@ pub fn proc_hardware(host: &Host) -> Seen<ProcHardware> {
         memory_bytes: field(&memory, "MemTotal").and_then(|value| parse_kilobytes(&value)),
         memory_available_bytes: field(&memory, "MemAvailable")
             .and_then(|value| parse_kilobytes(&value)),
+        swap_free_bytes: field(&memory, "SwapFree").and_then(|value| parse_kilobytes(&value)),
         cpu: field(&cpu, "model name"),
         cpus: cpu
             .as_ref()

@@ -1,12 +1,16 @@
 //! How a section is laid out: labels, indents, wrapping.
 
-use crate::report::style::Style;
+use crate::report::style::{Style, clean};
 use unicode_width::UnicodeWidthStr;
 
 /// Column at which the text of a labelled row starts.
 pub(crate) const COLUMN: usize = 10;
 /// Where the text of a finding starts, below its number.
 pub(crate) const INSET: usize = 3;
+/// Where the labels of items stand.
+const ITEM: usize = 4;
+/// Where the text behind the label of an item starts.
+const ITEM_TEXT: usize = 16;
 /// Room for the labels inside a finding.
 pub(crate) const LABEL: usize = 9;
 
@@ -72,6 +76,25 @@ impl Page<'_> {
     pub(crate) fn row(&mut self, label: &str, text: &str) {
         let painted = self.style.dim(label);
         self.hang(0, (label, &painted), COLUMN, text, str::to_owned);
+    }
+
+    /// The heading of a section, after an empty line.
+    pub(crate) fn heading(&mut self, text: &str) {
+        self.text.push('\n');
+        let style = self.style;
+        self.hang(0, ("", ""), 0, &clean(text), |line| style.bold(line));
+    }
+
+    /// A labelled line of a section.
+    pub(crate) fn item(&mut self, label: &str, text: &str) {
+        let painted = self.style.dim(label);
+        self.hang(
+            ITEM,
+            (label, &painted),
+            ITEM_TEXT,
+            &clean(text),
+            str::to_owned,
+        );
     }
 
     /// A row inside a finding.

@@ -103,6 +103,18 @@ pub fn write(
     out.flush()
 }
 
+/// The findings alone, as the report shows them; empty where there are none.
+pub(crate) fn findings_alone(report: &Report, style: &Style, verbose: bool) -> String {
+    let section = boxed(move |page| findings(report, verbose, page));
+    rendered("the findings", style, &section)
+}
+
+/// What could not be told, alone.
+pub(crate) fn untold_alone(report: &Report, style: &Style) -> String {
+    let section = boxed(move |page| untold(report, true, page));
+    rendered("what could not be told", style, &section)
+}
+
 type Section<'a> = Box<dyn Fn(&mut Page) + 'a>;
 
 fn boxed<'a>(section: impl Fn(&mut Page) + 'a) -> Section<'a> {

@@ -212,6 +212,43 @@ pub const FIGURES: Kind = Kind {
     ],
 };
 
+/// A model that people run.
+pub const MODEL: Kind = Kind {
+    file: "models.csv",
+    name: "model",
+    key: "name",
+    order: None,
+    fields: &[
+        field("name", "model", Shape::Text),
+        field("also", "also called", Shape::Text),
+        field(
+            "kind",
+            "makes",
+            Shape::OneOf(&["language", "image", "speech"]),
+        ),
+        field("params_b", "parameters, billions", Shape::Number),
+        field("active_b", "read for a token, billions", Shape::Number),
+        field("layers", "layers", Shape::Number),
+        field("hidden", "width of a layer", Shape::Number),
+        field("heads", "heads", Shape::Number),
+        field("kv_heads", "heads of the cache", Shape::Number),
+        field("head_dim", "width of a head", Shape::Number),
+        field("context", "longest context, tokens", Shape::Number),
+        field("cache_bytes", "cache of a token, bytes", Shape::Number),
+        field(
+            "full_layers",
+            "layers with the whole context",
+            Shape::Number,
+        ),
+        field("window", "tokens in the other layers", Shape::Number),
+        field("vocab", "rows of the embeddings", Shape::Number),
+        field("native", "published in", Shape::Text),
+        field("native_gb", "weights as published, GB", Shape::Number),
+        field("beside_gb", "encoders and the like, GB", Shape::Number),
+        field("note", "note", Shape::Text),
+    ],
+};
+
 /// A GPU by its id; at each run it is read by `Tables::gpu`.
 pub const GPU: Kind = Kind {
     file: "gpus.csv",
@@ -232,7 +269,7 @@ pub const GPU: Kind = Kind {
 };
 
 /// The kinds whose files are validated by their kinds alone.
-pub const ALL: [&Kind; 9] = [
+pub const ALL: [&Kind; 10] = [
     &TOOLKIT,
     &MAJOR,
     &BRANCH,
@@ -242,10 +279,12 @@ pub const ALL: [&Kind; 9] = [
     &RELEASE,
     &XID,
     &FIGURES,
+    &MODEL,
 ];
 
 const XID_COLUMNS: &str = "code,mnemonic,kind,severity,meaning,action,source,confidence,mnemonic_confidence,action_confidence";
 const FIGURES_COLUMNS: &str = "vendor,device,key,memory_gb,memory_type,bandwidth_gbs,power_w,typical_supply_w,laptop,source,confidence,supply_w,supply_w_source,supply_w_confidence";
+const MODEL_COLUMNS: &str = "name,also,kind,params_b,active_b,layers,hidden,heads,kv_heads,head_dim,context,cache_bytes,full_layers,window,vocab,native,native_gb,beside_gb,note,source,confidence,params_b_source,params_b_confidence,context_source,context_confidence,native_gb_source,native_gb_confidence,beside_gb_source,beside_gb_confidence";
 
 impl Kind {
     /// A row is a line of CSV.
@@ -262,6 +301,7 @@ pub fn validate(file: &str, text: &str) -> Result<(), String> {
     match file {
         _ if file == XID.file => rows::validate_csv_of(&XID, text, XID_COLUMNS, 1),
         _ if file == FIGURES.file => rows::validate_csv_of(&FIGURES, text, FIGURES_COLUMNS, 3),
+        _ if file == MODEL.file => rows::validate_csv_of(&MODEL, text, MODEL_COLUMNS, 1),
         _ => {
             let kinds: Vec<&Kind> = ALL.into_iter().filter(|kind| kind.file == file).collect();
             rows::validate(file, text, &kinds)

@@ -27,6 +27,8 @@ pub enum Kind<'a> {
     Python(&'a PythonEnvironment),
     /// The image that this container was made from.
     Image,
+    /// The model that the user names.
+    Model,
 }
 
 /// The CUDA version that an environment brings, and where it says so.
@@ -83,6 +85,7 @@ impl Environment<'_> {
             Kind::Image => view
                 .variable("CUDA_VERSION")
                 .and_then(|version| parsed(version, "CUDA_VERSION".to_owned(), "image")),
+            Kind::Model => Seen::Absent,
         }
     }
 }

@@ -7,11 +7,13 @@ mod ask;
 mod builds;
 mod drivers;
 pub mod environments;
+pub mod figures;
 mod halves;
 mod installed;
 mod join;
 mod libraries;
 pub mod log;
+pub mod model;
 mod network;
 mod pcie;
 mod place;
@@ -161,8 +163,11 @@ pub struct View<'a> {
     pub required: Vec<Stack>,
     /// What the kernel log says, in its order.
     pub log_events: Vec<log::Event<'a>>,
-    /// What brings a runtime of its own: toolkits, Python environments, the image of a container.
+    /// What brings a runtime of its own: toolkits, Python environments, the image of a container; and the model that the
+    /// user names, which runs in one of them.
     pub environments: Vec<Environment<'a>>,
+    /// The model that the user names.
+    pub model: Option<model::Model>,
     /// Every GPU that the ROCm runtime finds here, before and after its variables, in its order.
     pub rocm_agents: Vec<rocm::RocmAgent>,
 }
@@ -185,6 +190,7 @@ impl<'a> View<'a> {
                 .got()
                 .map_or_else(Vec::new, |log| log::events(&log.lines)),
             environments: Vec::new(),
+            model: None,
             rocm_agents: Vec::new(),
         };
         view.environments = view.find_environments();
@@ -192,6 +198,24 @@ impl<'a> View<'a> {
         view.gpus_whole &= !view.is_tegra();
         view.rocm_agents = view.find_rocm_agents();
         view
+    }
+
+    /// The same, with a model that the user names: an environment of its own, which every GPU here may serve.
+    #[must_use]
+    pub fn with_model(mut self, model: model::Model) -> View<'a> {
+        self.environments.push(Environment {
+            key: model.name.clone(),
+            // Whatever GPU holds it will do.
+            stack: None,
+            kind: environments::Kind::Model,
+        });
+        self.model = Some(model);
+        self
+    }
+
+    /// The environment of that key is the model that the user names.
+    pub fn is_model(&self, key: &str) -> bool {
+        self.model.as_ref().is_some_and(|model| model.name == key)
     }
 
     /// The physical GPUs that a stack drives.

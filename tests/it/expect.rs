@@ -6,6 +6,7 @@ use gpucheck::readiness::State;
 use gpucheck::report::{FindingRow, GpuRow, Report, VerdictRow};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 
 /// An entry of `gpucheck list --format json`.
@@ -53,9 +54,28 @@ pub struct Expect {
     pub says: Vec<String>,
     pub says_not: Vec<String>,
     pub untold: Vec<String>,
+    /// What `gpucheck fit` is asked; without it the report is judged.
+    pub model: Option<String>,
+    pub quant: Option<String>,
+    pub context: Option<u32>,
 }
 
 impl Expect {
+    /// The command line that comes out as expected, but for the machine.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let Some(model) = &self.model else {
+            return Vec::new();
+        };
+        let mut arguments: Vec<OsString> = vec!["fit".into(), model.into()];
+        if let Some(quant) = &self.quant {
+            arguments.extend(["--quant".into(), quant.into()]);
+        }
+        if let Some(context) = self.context {
+            arguments.extend(["--context".into(), context.to_string().into()]);
+        }
+        arguments
+    }
+
     pub fn parse(text: &str) -> Result<Expect, String> {
         toml::from_str(text).map_err(|error| format!("expect.toml: {error}"))
     }

@@ -122,18 +122,22 @@ pub fn write(machine: &Entries) -> Result<Temporary, String> {
     Ok(file)
 }
 
-fn replay(machine: &Entries) -> Result<(Report, i32), String> {
+fn replay(machine: &Entries, expect: &Expect) -> Result<(Report, i32), String> {
     let file = write(machine)?;
-    program::report(vec!["--replay".into(), file.0.clone().into()])
+    let mut arguments = expect.arguments();
+    arguments.extend(["--replay".into(), file.0.clone().into()]);
+    program::report(arguments)
 }
 
 fn judge_machine(machine: &Machine, checks: &Checks) -> Result<Judgement, String> {
-    let (report, exit) = replay(&machine.entries)?;
+    let (report, exit) = replay(&machine.entries, &machine.expect)?;
     let text = if machine.expect.says.is_empty() && machine.expect.says_not.is_empty() {
         None
     } else {
         let file = write(&machine.entries)?;
-        Some(program::run(&["--replay".into(), file.0.clone().into()])?.stdout)
+        let mut arguments = machine.expect.arguments();
+        arguments.extend(["--replay".into(), file.0.clone().into()]);
+        Some(program::run(&arguments)?.stdout)
     };
     let mut judgement = expect::judge(&machine.expect, &report, exit, text.as_deref(), checks);
     for finding in &report.findings {
@@ -304,11 +308,11 @@ fn judge_evidence(machine: &Machine, checks: &Checks) -> Result<Judgement, Strin
     if lines.is_empty() {
         return Ok(judgement);
     }
-    let (with, _) = replay(&machine.entries)?;
+    let (with, _) = replay(&machine.entries, &machine.expect)?;
     for line in lines {
         for variant in Variant::ALL {
             let less = evidence::without(&machine.entries, &line.what, variant);
-            match replay(&less) {
+            match replay(&less, &machine.expect) {
                 Ok((without, _)) => {
                     let found = evidence::judge(&line.check, variant, &with, &without, checks);
                     judgement.add(found);
@@ -333,7 +337,8 @@ fn judge_a_line_less(machine: &Machine) -> Result<Judgement, String> {
         if !matches!(line, Entry::Whole(..) | Entry::Absent(_)) {
             continue;
         }
-        let (report, _) = replay(&less).map_err(|error| format!("without `{line}`: {error}"))?;
+        let (report, _) =
+            replay(&less, &machine.expect).map_err(|error| format!("without `{line}`: {error}"))?;
         for finding in expect::loud(&report) {
             judgement.fail(format!(
                 "without `{line}`: {} of {} is loud: {}",

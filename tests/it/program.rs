@@ -105,8 +105,13 @@ pub fn report(mut arguments: Vec<OsString>) -> Result<(Report, i32), String> {
             output.stderr.trim()
         ));
     }
-    let report = serde_json::from_str(&output.stdout)
-        .map_err(|error| format!("the JSON is not a report: {error}"))?;
+    let wrong = |error| format!("the JSON is not a report: {error}");
+    let mut json: serde_json::Value = serde_json::from_str(&output.stdout).map_err(wrong)?;
+    // `gpucheck fit` has it beside its own answer.
+    if arguments.first().is_some_and(|first| first == "fit") {
+        json = json["report"].take();
+    }
+    let report = serde_json::from_value(json).map_err(wrong)?;
     Ok((report, output.exit))
 }
 
