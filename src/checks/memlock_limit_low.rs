@@ -31,6 +31,8 @@ const WOULD_TELL: &str = "`ulimit -l` where the program is started";
 /// Buffers of NCCL and MPI do not fit into less than this, in bytes; so much the library of the NPU locks at its start
 /// (amd/xdna-driver src/shim/kmq/pcidev.cpp, buffer.cpp).
 const TOO_LOW: u64 = 64 << 20;
+/// Services that start jobs for others.
+const LAUNCHERS: [&str; 3] = ["k3s.service", "kubelet.service", "slurmd.service"];
 /// This is enough for most.
 const ENOUGH: u64 = 1 << 30;
 
@@ -60,11 +62,22 @@ fn of_adapters(stack: Stack, view: &View) -> Verdict {
         Ok(soft) => soft,
         Err(verdict) => return verdict,
     };
-    let finding = found(soft, "RDMA")
+    let mut finding = found(soft, "RDMA")
         .cause("rdma")
         .severity(severity)
         .saw(adapter.source, adapter.says)
         .why("Jobs on several machines end as they start, with `Cannot allocate memory`; services and what a scheduler launches have limits of their own");
+    // What starts jobs here has a limit of its own, which counts for them.
+    let units = view.facts.services.got().map(|services| &services.units);
+    let launcher = LAUNCHERS.iter().find_map(|name| {
+        let unit = units?.get(*name)?.got()?;
+        unit.is_used().then_some(&unit.file)
+    });
+    if let Some(file) = launcher.filter(|_| view.scheduler_job().is_none()) {
+        finding = finding
+            .severity(Severity::Note)
+            .saw(file, "starts the jobs of this machine, with a limit of its own");
+    }
     match certain {
         true => finding.into(),
         false => finding.likely().into(),

@@ -171,6 +171,14 @@ fn without_rocm(gpu: &Gpu, target: &str, lists: &[(Version, bool)], view: &View)
     {
         return Verdict::fine(format!("AMD lists {target} since ROCm {}", first.text()));
     }
+    // Since when is not known where the lists before are not whole.
+    let mut before = lists.iter().take_while(|(_, listed)| !listed);
+    if let (Some((last, _)), Some((newest, _))) = (last, lists.last())
+        && last == newest
+        && before.any(|(release, _)| lists_are_partial(release))
+    {
+        return Verdict::fine(format!("AMD lists {target} for ROCm {}", newest.text()));
+    }
     let title = match (first, last) {
         (Some((first, _)), Some((last, _)))
             if Some(last) == lists.last().map(|(newest, _)| newest) =>

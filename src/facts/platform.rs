@@ -51,6 +51,8 @@ pub struct Surroundings {
     pub cgroup: Seen<Vec<String>>,
     /// `/var/run/secrets/kubernetes.io`.
     pub kubernetes: Seen<()>,
+    /// `/.singularity.d`, in images of Apptainer and Singularity.
+    pub singularity: Seen<()>,
     /// `/sys/hypervisor/type`.
     pub hypervisor: Seen<String>,
 }

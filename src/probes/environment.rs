@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Variables that are read, each with the reason. No other variable ever is.
 pub const STEERING: &[(&str, &str)] = &[
     ("CC", "which compiler builds of extensions use"),
+    ("COBALT_JOBID", "a job of Cobalt"),
     ("CONDA_PREFIX", "which Python environment is active"),
     ("CUDAHOSTCXX", "which compiler builds with CUDA use"),
     ("CUDA_DEVICE_MAX_CONNECTIONS", "work queues per GPU"),
@@ -20,6 +21,7 @@ pub const STEERING: &[(&str, &str)] = &[
     ("CUDA_PATH", "which CUDA toolkit builds use"),
     ("CUDA_VERSION", "toolkit version that an image declares"),
     ("CUDA_VISIBLE_DEVICES", "hides GPUs from CUDA"),
+    ("FLUX_JOB_ID", "a job of Flux"),
     (
         "GGML_VK_VISIBLE_DEVICES",
         "hides GPUs from llama.cpp on Vulkan",
@@ -79,6 +81,7 @@ pub const STEERING: &[(&str, &str)] = &[
         "which driver parts a container gets",
     ),
     ("NVIDIA_VISIBLE_DEVICES", "which GPUs a container gets"),
+    ("OAR_JOB_ID", "a job of OAR"),
     ("OCL_ICD_VENDORS", "where OpenCL looks for drivers"),
     ("OLLAMA_HOST", "which Ollama is asked"),
     ("OLLAMA_IGPU_ENABLE", "lets Ollama use integrated GPUs"),
@@ -94,6 +97,7 @@ pub const STEERING: &[(&str, &str)] = &[
     ("ROCM_HOME", "which ROCm builds use"),
     ("ROCM_PATH", "which ROCm builds use"),
     ("ROCR_VISIBLE_DEVICES", "hides GPUs from ROCm"),
+    ("SGE_TASK_ID", "a job of Grid Engine"),
     ("SLURM_JOB_ID", "a job of Slurm"),
     ("SLURM_STEP_GPUS", "GPUs that Slurm gave to this step"),
     ("SLURM_STEP_ID", "a step of Slurm"),
@@ -111,6 +115,7 @@ pub const STEERING: &[(&str, &str)] = &[
     ("XDG_SESSION_TYPE", "whether the session has a screen"),
     ("ZE_AFFINITY_MASK", "hides GPUs from Level Zero"),
     ("ZE_FLAT_DEVICE_HIERARCHY", "how Level Zero shows tiles"),
+    ("_CONDOR_SLOT", "a job of HTCondor"),
     ("container", "the container manager's name for itself"),
 ];
 /// Variables of which it matters only that they are set: their values tell of people and networks.

@@ -141,6 +141,7 @@ pub fn surroundings(host: &Host) -> Seen<Surroundings> {
         systemd_container: host.value("/run/systemd/container"),
         cgroup,
         kubernetes: host.exists("/var/run/secrets/kubernetes.io"),
+        singularity: host.exists("/.singularity.d"),
         hypervisor: host.value("/sys/hypervisor/type"),
     })
 }

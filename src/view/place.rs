@@ -48,6 +48,9 @@ fn container_engine(facts: &Facts) -> Option<(String, &'static str)> {
     if marks.dockerenv.got().is_some() {
         return Some(("docker".to_owned(), "/.dockerenv"));
     }
+    if marks.singularity.got().is_some() {
+        return Some(("apptainer".to_owned(), "/.singularity.d"));
+    }
     let lines = marks.cgroup.got().map_or(&[][..], Vec::as_slice);
     [
         ("kubepods", "kubernetes"),
@@ -60,21 +63,28 @@ fn container_engine(facts: &Facts) -> Option<(String, &'static str)> {
     .find(|(mark, _)| lines.iter().any(|line| line.contains(mark)))
     .map(|(_, engine)| ((*engine).to_owned(), "/proc/1/cgroup"))
     .or_else(|| {
-        has_mounted_nodes(facts).then(|| ("nodes passed in".to_owned(), "/proc/self/mountinfo"))
+        has_lent_mounts(facts).then(|| ("nodes passed in".to_owned(), "/proc/self/mountinfo"))
     })
 }
 
-/// A GPU's nodes are mounts of their own: somebody passed them into this place one by one, as LXC, rootless engines and
-/// sandboxes do. On a machine of its own they just stand in `/dev`.
-fn has_mounted_nodes(facts: &Facts) -> bool {
+/// A GPU's nodes or its driver's libraries are mounts of their own: somebody passed them into this place one by one, as LXC,
+/// rootless engines, Enroot and sandboxes do. On a machine of its own they just stand in `/dev` and in the folders of libraries.
+fn has_lent_mounts(facts: &Facts) -> bool {
     facts.mounts.got().is_some_and(|mounts| {
         mounts.mounts.iter().any(|mount| {
             mount.point == "/dev/kfd"
                 || mount.point == "/dev/dri"
                 || mount.point.starts_with("/dev/dri/")
                 || mount.point.starts_with("/dev/nvidia")
+                || is_driver_library(&mount.point)
         })
     })
+}
+
+/// A library of NVIDIA's driver.
+fn is_driver_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with("libcuda.so") || name.starts_with("libnvidia-ml.so")
 }
 
 /// The version of WSL that this kernel belongs to. A virtual machine on Hyper-V or Azure is not WSL: its kernel does not
@@ -113,6 +123,11 @@ impl View<'_> {
             "SLURM_JOB_ID",
             "PBS_JOBID",
             "LSB_JOBID",
+            "_CONDOR_SLOT",
+            "SGE_TASK_ID",
+            "FLUX_JOB_ID",
+            "OAR_JOB_ID",
+            "COBALT_JOBID",
             "KUBERNETES_SERVICE_HOST",
         ]
         .into_iter()
