@@ -161,15 +161,16 @@ fn found(last: &Event, events: &[&Event], healed: Option<&Event>, view: &View) -
             finding = finding.saw(view.log_source(), says);
         }
     }
+    let fix = match (healed, cause) {
+        (None, "reset-failed" | "mes") => "restart-after-gpu-hang",
+        _ => "after-gpu-hang",
+    };
     match healed {
         Some(_) => finding
             .severity(Severity::Warning)
             .why("The GPU works again; programs that ran on it at that time lost their queues, and it may come again"),
-        None if ["reset-failed", "mes"].contains(&cause) => finding
-            .why("No line says that the GPU recovered: programs on it wait or fail until the next start")
-            .fix(view.driver_fix(FixCall::new("restart-after-gpu-hang"))),
         None => finding.why("No line says that the GPU recovered: programs on it wait or fail"),
     }
-    .fix(view.driver_fix(FixCall::new("after-gpu-hang")))
+    .fix(view.driver_fix(FixCall::new(fix)))
     .into()
 }

@@ -91,7 +91,10 @@ fn run(gpu: &Gpu, view: &View, _: &Tables) -> Verdict {
     .saw(format!("/sys/bus/pci/devices/{}/max_link_width", link.hop), card.to_string())
     .saw(format!("/sys/bus/pci/devices/{port}/max_link_width"), slot.to_string())
     .why("What goes to the GPU and back takes longer, and a link that lost lanes is often an unsteady one")
-    .fix(FixCall::new("reseat-card"));
+    .fix(FixCall::new("reseat-card").with(
+        "file",
+        format!("/sys/bus/pci/devices/{}/current_link_width", link.hop),
+    ));
     // Some processors split the lanes of a slot over several ports and still call each of them full.
     match width * 2 >= most && has_busy_sibling(port, view) {
         true => finding.severity(Severity::Note).into(),

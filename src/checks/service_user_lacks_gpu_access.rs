@@ -109,7 +109,7 @@ fn judge(name: &str, unit: &Unit, nodes: &[StackNode], view: &View) -> Access {
         Policy::Unknown(entry) => {
             return Access::Unknown(format!("{name}: which nodes DeviceAllow={entry} means"));
         }
-        Policy::Shut(evidence) => return by_unit(name, unit, evidence),
+        Policy::Shut(evidence) => return by_unit(name, unit, evidence, nodes),
     }
     let is_dynamic = setting("DynamicUser").is_some_and(|value| is_yes(value));
     let own_name = name.trim_end_matches(".service").to_owned();
@@ -299,7 +299,21 @@ fn is_allowed(path: &str, allowed: &[String]) -> Result<bool, String> {
     Ok(false)
 }
 
-fn by_unit(name: &str, unit: &Unit, evidence: Evidence) -> Access {
+/// What lets a unit open these nodes.
+fn entries(nodes: &[StackNode]) -> String {
+    [
+        ("/dev/kfd", "/dev/kfd rw"),
+        ("/dev/dri/", "char-drm rw"),
+        ("/dev/nvidia", "char-nvidia* rw"),
+    ]
+    .into_iter()
+    .filter(|(start, _)| nodes.iter().any(|node| node.path.starts_with(start)))
+    .map(|(_, entry)| format!("`DeviceAllow={entry}`"))
+    .collect::<Vec<_>>()
+    .join(" and ")
+}
+
+fn by_unit(name: &str, unit: &Unit, evidence: Evidence, nodes: &[StackNode]) -> Access {
     let finding = runs(
         Finding::new(format!("{name} is kept from the GPU by its own unit"))
             .cause("device-policy")
@@ -308,7 +322,11 @@ fn by_unit(name: &str, unit: &Unit, evidence: Evidence) -> Access {
     )
     .only_gpus(Vec::new())
     .why("The service sees no GPU and computes on the processor, or fails; other programs are not concerned")
-    .fix(FixCall::new("allow-devices-in-unit").with("name", name));
+    .fix(
+        FixCall::new("allow-devices-in-unit")
+            .with("name", name)
+            .with("line", entries(nodes)),
+    );
     Access::Shut(Box::new(finding))
 }
 

@@ -152,7 +152,7 @@ fn hides(name: &str, value: &str, cause: &'static str, title: String) -> Finding
         .cause(cause)
         .saw(name, if value.is_empty() { "set to nothing" } else { value })
         .why("Programs started from this shell find no GPU; nvidia-smi and rocm-smi do not look at the variable")
-        .fix(FixCall::new(fix).with("name", name))
+        .fix(corrected(fix, name))
 }
 
 /// Works, with fewer GPUs than the list names.
@@ -175,8 +175,16 @@ fn stops(name: &str, value: &str, left: usize, entry: &str, hides: bool, view: &
     .severity(severity)
     .saw(name, value)
     .why(why)
-    .fix(FixCall::new("correct-variable").with("name", name));
+    .fix(corrected("correct-variable", name));
     in_job(finding, view).into()
+}
+
+fn corrected(fix: &'static str, name: &str) -> FixCall {
+    let tool = match name.starts_with("CUDA") {
+        true => "nvidia-smi -L",
+        false => "rocminfo",
+    };
+    FixCall::new(fix).with("name", name).with("tool", tool)
 }
 
 fn in_job(mut finding: Finding, view: &View) -> Finding {
