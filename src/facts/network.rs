@@ -2,7 +2,6 @@
 
 use super::{Named, Seen};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Adapters that read and write memory by themselves (RDMA), and what programs need for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +25,7 @@ pub struct Network {
 #[serde(default)]
 pub struct RdmaAdapter {
     /// Its ports by number. `Absent`: it has none.
-    pub ports: Seen<BTreeMap<String, RdmaPort>>,
+    pub ports: Seen<Named<RdmaPort>>,
 }
 
 /// A port of an adapter.

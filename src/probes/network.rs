@@ -60,7 +60,7 @@ fn adapter(host: &Host, name: &str) -> RdmaAdapter {
             state: host.value(&format!("{folder}/{number}/state")),
             link_layer: host.value(&format!("{folder}/{number}/link_layer")),
         };
-        named(listing, port).items
+        named(listing, port)
     });
     RdmaAdapter { ports }
 }
@@ -134,8 +134,11 @@ mod tests {
         let seen = tree.ask(network).into_got().expect("facts");
         let adapters = seen.rdma.into_got().expect("adapters");
         let ports = adapters.items["mlx5_0"].ports.got().expect("ports");
-        assert_eq!(ports["1"].state, Seen::Got("4: ACTIVE".to_owned()));
-        assert_eq!(ports["1"].link_layer, Seen::Got("InfiniBand".to_owned()));
+        assert_eq!(ports.items["1"].state, Seen::Got("4: ACTIVE".to_owned()));
+        assert_eq!(
+            ports.items["1"].link_layer,
+            Seen::Got("InfiniBand".to_owned())
+        );
         assert_eq!(seen.verbs.items().count(), 1);
         let limit = seen.locked_memory.into_got().expect("a limit");
         assert_eq!((limit.soft, limit.hard), (Some(65536), None));

@@ -93,8 +93,11 @@ fn adapter_ground(name: &str, adapter: &RdmaAdapter) -> RdmaGround {
         Seen::Absent => return RdmaGround::None,
         _ => return unknown(),
     };
-    let mut ground = RdmaGround::None;
-    for (number, port) in ports {
+    let mut ground = match ports.whole {
+        true => RdmaGround::None,
+        false => unknown(),
+    };
+    for (number, port) in &ports.items {
         let is_active = match &port.state {
             Seen::Got(state) => state.ends_with("ACTIVE"),
             Seen::Absent => false,
