@@ -6,7 +6,7 @@ mod named;
 pub use named::{Asked, named};
 
 use crate::facts::Seen;
-use crate::facts::nvml::NvmlDevice;
+use crate::facts::nvml::{MigMemory, NvmlDevice};
 use crate::finding::Evidence;
 use crate::tables::Known;
 use crate::view::figures::{Matrix, sold_bandwidth, sold_memory};
@@ -49,6 +49,9 @@ pub struct Room {
     /// Of what is free, what is not part of the machine's memory.
     #[serde(skip)]
     own: f64,
+    /// It is that of a part of a GPU, which goes with no other.
+    #[serde(skip)]
+    part: bool,
 }
 
 /// Why something is not known.
@@ -248,7 +251,7 @@ fn together(gpus: &[&Gpu], places: &[Place], model: &Model) -> Vec<Place> {
         let mut of: Vec<&Place> = gpus
             .iter()
             .zip(places)
-            .filter(|(gpu, place)| gpu.vendor == vendor && !place.room.shared)
+            .filter(|(gpu, place)| gpu.vendor == vendor && !place.room.shared && !place.room.part)
             .map(|(_, place)| place)
             .collect();
         if of.len() < 2 {
@@ -271,6 +274,7 @@ fn together(gpus: &[&Gpu], places: &[Place], model: &Model) -> Vec<Place> {
                 .collect(),
             unknown,
             own: of.iter().map(|place| place.room.own).sum(),
+            part: false,
         };
         // One after the other reads its part, so it goes no faster than if all were on the fastest.
         let speeds: Option<Vec<Speed>> = of.iter().map(|place| place.speed).collect();
@@ -408,20 +412,29 @@ fn of_nvidia(gpu: &Gpu, view: &View) -> Room {
     }
 }
 
-/// A program gets one part of a GPU in MIG mode, and how large that is depends on the part.
+/// A program gets one part of a GPU in MIG mode, so the one with the most room counts.
 fn of_part(gpu: &Gpu, device: &NvmlDevice, view: &View) -> Room {
+    let parts = device.mig_memory.got();
+    let free = |part: &&MigMemory| part.bytes.saturating_sub(part.used_bytes);
+    if let Some(part) = parts.and_then(|parts| parts.iter().max_by_key(free)) {
+        let mut room = own_memory(MEMORY.to_owned(), bytes(part.bytes), bytes(part.used_bytes));
+        room.part = true;
+        for seen in &mut room.seen {
+            seen.says += " in the part of this GPU (MIG) that has the most";
+        }
+        return room;
+    }
     let parts = match device.mig_instances.got() {
         Some(1) => "it is in MIG mode, and a program gets its one part".to_owned(),
         Some(count) => format!("it is in MIG mode, and a program gets one of its {count} parts"),
         None => "it is in MIG mode, and a program gets one of its parts".to_owned(),
     };
     let why = format!("{parts}; how much memory that has is not known");
-    unknown(
-        gpu,
-        view,
-        why,
-        "`nvidia-smi`, which lists the memory of each part",
-    )
+    let would_tell = "`nvidia-smi`, which lists the memory of each part";
+    Room {
+        part: true,
+        ..unknown(gpu, view, why, would_tell)
+    }
 }
 
 fn own_memory(source: String, total: f64, used: f64) -> Room {
@@ -436,6 +449,7 @@ fn own_memory(source: String, total: f64, used: f64) -> Room {
         }],
         unknown: None,
         own: free,
+        part: false,
     }
 }
 

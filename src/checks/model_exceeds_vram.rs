@@ -32,7 +32,7 @@ const SHOWN: usize = 4;
 /// Formats to fall back to, from more bits to fewer.
 const SMALLER: [&str; 5] = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q3_K_M"];
 /// A context below this is of little use, in tokens.
-const SHORT: f64 = 2048.0;
+const SHORT: u32 = 2048;
 
 fn run(environment: &Environment, view: &View, _: &Tables) -> Verdict {
     let model = view.model.as_ref();
@@ -138,17 +138,16 @@ fn found(model: &Model, fit: &Fit) -> Finding {
         );
         finding = finding.fix(FixCall::new("take-smaller-format").with("word", word));
     }
-    let mut shorter = model.context / 2.0;
+    let mut shorter = model.context / 2;
     while shorter >= SHORT && !fits(&model.with_context(shorter)) {
-        shorter /= 2.0;
+        shorter /= 2;
     }
     if model.makes == Makes::Language && shorter >= SHORT && fits(&model.with_context(shorter)) {
-        finding =
-            finding.fix(FixCall::new("shorten-context").with("word", format!("{shorter:.0}")));
+        finding = finding.fix(FixCall::new("shorten-context").with("word", shorter.to_string()));
     }
     if model.makes == Makes::Language {
-        // Llama and Qwen keep about 1.5 GiB of 8192 tokens, and buffers take another.
-        let billions = (most / GIB - 2.5) * GIB * 8.0 / 4.85 / 1e9;
+        // With a little room to spare; models of such sizes keep about 2 GiB of 8192 tokens, and buffers take another.
+        let billions = (most * 0.95 / GIB - 3.0) * GIB * 8.0 / 4.85 / 1e9;
         if billions >= 1.0 {
             finding = finding.fix(FixCall::new("take-smaller-model").with("word", about(billions)));
         }
@@ -162,7 +161,7 @@ fn parts(model: &Model) -> String {
     let buffers = gib(model.overhead().likely);
     match model.kept().filter(|kept| kept.likely > 0.0) {
         Some(kept) => format!(
-            "weights take {weights}, {:.0} tokens of context {}, buffers about {buffers}",
+            "weights take {weights}, {} tokens of context {}, buffers about {buffers}",
             model.context,
             gib(kept.likely)
         ),

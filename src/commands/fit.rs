@@ -49,8 +49,8 @@ struct About<'a> {
     name: &'a str,
     makes: Makes,
     format: &'a str,
-    context: Option<f64>,
-    longest_context: Option<f64>,
+    context: Option<u32>,
+    longest_context: Option<u32>,
     source: &'a str,
     note: &'a str,
 }
@@ -310,14 +310,14 @@ fn need(model: &Model, page: &mut Page) {
     if model.makes == Makes::Language {
         let mut text = match model.kept() {
             Some(kept) => format!(
-                "{} for {:.0} tokens at 16 bit, one answer at a time",
+                "{} for {} tokens at 16 bit, one answer at a time",
                 gib(kept.likely),
                 model.context
             ),
             None => "not known".to_owned(),
         };
         if let Some(longest) = model.longest.filter(|longest| *longest < model.context) {
-            text += &format!("; it was made for {longest:.0} tokens at most");
+            text += &format!("; it was made for {longest} tokens at most");
         }
         page.item("context", &text);
     }
@@ -334,18 +334,6 @@ fn need(model: &Model, page: &mut Page) {
 }
 
 fn gpu(place: &Place, model: &Model, page: &mut Page) {
-    let name = place
-        .name
-        .as_deref()
-        .unwrap_or("a GPU without a known name");
-    match place.gpus.as_slice() {
-        [key] => page.heading(&format!("{name} ({key})")),
-        keys => page.heading(&format!(
-            "{} GPUs together ({})",
-            keys.len(),
-            keys.join(", ")
-        )),
-    }
     let room = &place.room;
     let memory = match (room.free_bytes, room.most_bytes) {
         (Some(free), Some(most)) if room.shared => format!(

@@ -112,6 +112,8 @@ pub struct NvmlDevice {
     pub mig_instances: Told<u32>,
     /// UUIDs of the MIG devices (`MIG-...`).
     pub mig_uuids: Told<Vec<String>>,
+    /// Memory of the MIG devices that tell theirs.
+    pub mig_memory: Told<Vec<MigMemory>>,
     /// NVSwitch fabric: `not_supported`, `not_started`, `in_progress`, `completed`.
     pub fabric_state: Told<String>,
     /// Status of the fabric's training: NVML's error name, `SUCCESS` where it is in order.
@@ -120,6 +122,17 @@ pub struct NvmlDevice {
     pub licence: Told<String>,
     /// Who uses it.
     pub processes: Told<Vec<NvmlProcess>>,
+}
+
+/// Memory of a MIG device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct MigMemory {
+    /// All of it, in bytes.
+    pub bytes: u64,
+    /// In use, in bytes.
+    pub used_bytes: u64,
 }
 
 /// Replaced rows of memory.

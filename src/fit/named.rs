@@ -15,7 +15,7 @@ pub struct Asked {
 }
 
 /// Tokens of context where nobody says how many.
-const CONTEXT: f64 = 8192.0;
+const CONTEXT: u32 = 8192;
 /// Formats where nobody says which: what engines for GGUF take by themselves, and what the others publish.
 const OF_LANGUAGE: &str = "Q4_K_M";
 const OF_OTHERS: &str = "F16";
@@ -88,7 +88,9 @@ fn of_row(row: &Row, format: Option<Format>, context: Option<u32>) -> Option<Mod
         Some(format) => format,
         None => Format::named(usual)?,
     };
-    let longest = value(row, "context");
+    let longest = row
+        .text("context")
+        .and_then(|known| known.value.parse().ok());
     let embeddings = value(row, "vocab").unwrap_or(0.0) * value(row, "hidden").unwrap_or(0.0);
     Some(Model {
         name: row.key(&kinds::MODEL).to_owned(),
@@ -102,7 +104,7 @@ fn of_row(row: &Row, format: Option<Format>, context: Option<u32>) -> Option<Mod
             beside: value(row, "beside_gb").unwrap_or(0.0) * 1e9,
         },
         cache: cache(row),
-        context: context.map_or_else(|| longest.unwrap_or(CONTEXT).min(CONTEXT), f64::from),
+        context: context.unwrap_or(longest.unwrap_or(CONTEXT).min(CONTEXT)),
         longest,
         may_accuse: params.may_accuse(),
         source: match params.confidence {
@@ -151,9 +153,7 @@ fn of_files(tables: &Tables, name: &str, bytes: u64, asked: &Asked) -> Model {
         cache: known.as_ref().and_then(|known| known.cache),
         context: known
             .as_ref()
-            .map_or(asked.context.map_or(CONTEXT, f64::from), |known| {
-                known.context
-            }),
+            .map_or(asked.context.unwrap_or(CONTEXT), |known| known.context),
         longest: known.as_ref().and_then(|known| known.longest),
         may_accuse: true,
         source: match &known {
@@ -219,7 +219,7 @@ fn of_size(
             whole: 1.0,
             window: f64::INFINITY,
         }),
-        context: context.map_or(CONTEXT, f64::from),
+        context: context.unwrap_or(CONTEXT),
         longest: None,
         may_accuse: true,
         source: match rows.len() {

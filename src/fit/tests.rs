@@ -91,10 +91,10 @@ fn published_formats_are_what_is_reckoned_with() {
     let llama = named(&Tables::embedded(), "llama3.1:8b", &Asked::default()).expect("known");
     assert_eq!(
         (llama.format.name.as_str(), llama.context),
-        ("Q4_K_M", 8192.0)
+        ("Q4_K_M", 8192)
     );
     let short = named(&Tables::embedded(), "Llama-2-7B", &Asked::default()).expect("known");
-    assert_eq!(short.context, 4096.0);
+    assert_eq!(short.context, 4096);
 }
 
 /// What fits into a card of that many GiB, of which a little is taken.

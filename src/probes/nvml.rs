@@ -3,7 +3,9 @@
 //! Runs in a worker of its own that can change nothing (`confine` in `worker.rs`): a call may hang, crash, or lie. What cannot be
 //! true is a failure of that one value.
 
-use crate::facts::nvml::{CudaDriver, Nvml, NvmlDevice, NvmlProcess, RemappedRows, RetiredPages};
+use crate::facts::nvml::{
+    CudaDriver, MigMemory, Nvml, NvmlDevice, NvmlProcess, RemappedRows, RetiredPages,
+};
 use crate::facts::{Failure, Seen, Told};
 use crate::host::Host;
 use crate::host::machine::NOT_LOADED;
@@ -524,7 +526,13 @@ fn ask_device(caller: &Caller, device: &Device, index: u32, pids_are_ours: bool)
                 .as_ref()
                 .map(|devices| u32::try_from(devices.len()).unwrap_or(MOST_MIG)),
         ),
-        mig_uuids: Told(mig_devices.map(|devices| devices.into_iter().flatten().collect())),
+        mig_memory: Told(mig_devices.as_ref().map(|devices| {
+            let memory = devices.iter().filter_map(|(_, memory)| memory.clone());
+            memory.collect()
+        })),
+        mig_uuids: Told(
+            mig_devices.map(|devices| devices.into_iter().filter_map(|(uuid, _)| uuid).collect()),
+        ),
         fabric_state: Told(fabric.clone().and_then(|(state, _)| match state {
             0 => Seen::Got("not_supported".to_owned()),
             1 => Seen::Got("not_started".to_owned()),
@@ -628,8 +636,10 @@ fn licence(caller: &Caller, device: &Device) -> Seen<String> {
     licensed.map(|licensed| if licensed { "licensed" } else { "unlicensed" }.to_owned())
 }
 
-/// The MIG devices with their UUIDs, where they tell them.
-fn mig_devices(caller: &Caller, device: &Device) -> Seen<Vec<Option<String>>> {
+/// A MIG device: its UUID and its memory, where it tells them.
+type MigDevice = (Option<String>, Option<MigMemory>);
+
+fn mig_devices(caller: &Caller, device: &Device) -> Seen<Vec<MigDevice>> {
     let most = caller.call("nvmlDeviceGetMaxMigDeviceCount", || {
         device.mig_device_count()
     });
@@ -639,7 +649,17 @@ fn mig_devices(caller: &Caller, device: &Device) -> Seen<Vec<Option<String>>> {
             let call = "nvmlDeviceGetMigDeviceHandleByIndex";
             if let Seen::Got(part) = caller.call(call, || device.mig_device_by_index(index)) {
                 let uuid = caller.call("nvmlDeviceGetUUID", || part.uuid());
-                found.push(uuid.and_then(text).into_got());
+                let memory = caller.call("nvmlDeviceGetMemoryInfo", || memory(&part));
+                let memory = memory.and_then(|(all, used)| {
+                    some_bytes(all).and_then(|bytes| match used {
+                        used if used <= bytes => Seen::Got(MigMemory {
+                            bytes,
+                            used_bytes: used,
+                        }),
+                        used => nonsense(used),
+                    })
+                });
+                found.push((uuid.and_then(text).into_got(), memory.into_got()));
             }
         }
         found

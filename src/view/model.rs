@@ -226,9 +226,9 @@ pub struct Model {
     /// What it keeps of each token. None: not known.
     pub cache: Option<Cache>,
     /// Tokens to reckon with.
-    pub context: f64,
+    pub context: u32,
     /// The longest context that it was made for, where that is known.
-    pub longest: Option<f64>,
+    pub longest: Option<u32>,
     /// How large it is, is known well enough to rest a finding on.
     pub may_accuse: bool,
     /// Where its figures were read, in words.
@@ -250,7 +250,7 @@ impl Model {
     }
 
     /// The same model with another context.
-    pub fn with_context(&self, context: f64) -> Model {
+    pub fn with_context(&self, context: u32) -> Model {
         Model {
             context,
             ..self.clone()
@@ -291,13 +291,13 @@ impl Model {
         let Some(cache) = self.cache else {
             return (self.makes != Makes::Language).then(|| Estimate::exactly(0.0));
         };
-        let in_window = self.context.min(cache.window);
-        let least = cache.whole * self.context + (1.0 - cache.whole) * in_window;
+        let context = f64::from(self.context);
+        let least = cache.whole * context + (1.0 - cache.whole) * context.min(cache.window);
         // Engines that know nothing of windows keep everything.
         Some(Estimate::new(
             cache.token.least * least,
-            cache.token.likely * self.context,
-            cache.token.most * self.context,
+            cache.token.likely * context,
+            cache.token.most * context,
         ))
     }
 

@@ -675,6 +675,7 @@ fn tables_say_the_same_to_people_and_to_programs() {
         &["gfx1151"],
         &["sm_89"],
         &["xid", "79"],
+        &["model", "llama3.1:8b"],
     ] {
         let arguments = [&["tables"][..], words].concat();
         let text = stdout(&run(&arguments));

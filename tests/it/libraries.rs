@@ -4,7 +4,7 @@ use crate::common::{
     AGES, Folder, GPU, Ran, differences, gpu, gpucheck, have, nvidia_tree, plain, root, run,
     skipped,
 };
-use gpucheck::facts::nvml::{CudaDriver, Nvml, NvmlDevice};
+use gpucheck::facts::nvml::{CudaDriver, MigMemory, Nvml, NvmlDevice};
 use gpucheck::facts::{Facts, Failure, Seen, Why};
 use gpucheck::worker::{Event, Gathered, Limits, Plan, gather};
 use serde_json::Value;
@@ -167,6 +167,7 @@ fn one_gpu_with_all_its_values() {
         [
             "licence",
             "mig_instances",
+            "mig_memory",
             "mig_mode",
             "mig_mode_pending",
             "mig_uuids"
@@ -261,6 +262,12 @@ fn a_gpu_in_parts_and_a_virtual_one() {
     let gpu = &nvml.devices[GPU];
     assert_eq!(*gpu.mig_mode, Seen::Got("enabled".to_owned()));
     assert_eq!(*gpu.mig_instances, Seen::Got(2));
+    let memory = gpu.mig_memory.got().expect("memory of the parts");
+    let each = |part: &MigMemory| (part.bytes, part.used_bytes);
+    assert_eq!(
+        memory.iter().map(each).collect::<Vec<_>>(),
+        [(24 << 30, 1 << 30); 2]
+    );
     let uuids = gpu.mig_uuids.got().expect("UUIDs");
     assert!(
         uuids.len() == 2 && uuids.iter().all(|uuid| uuid.starts_with("MIG-")),

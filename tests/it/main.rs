@@ -11,6 +11,8 @@ mod cli;
 mod common;
 mod evidence;
 mod expect;
+#[cfg(unix)]
+mod fit;
 mod fixtures;
 mod generated;
 #[cfg(target_os = "linux")]
