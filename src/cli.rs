@@ -49,7 +49,7 @@ Examples:
 
 Exit status:
   0  it fits on a GPU here, if only just
-  1  it does not, or that could not be told
+  1  it does not, or nobody can tell
   2  gpucheck could not look, or does not know the model";
 
 const TABLES_EXAMPLES: &str = "\

@@ -49,9 +49,8 @@ pub struct Room {
     /// Of what is free, what is not part of the machine's memory.
     #[serde(skip)]
     own: f64,
-    /// It is that of a part of a GPU, which goes with no other.
-    #[serde(skip)]
-    part: bool,
+    /// It is that of a part of a divided GPU, which goes with no other.
+    pub part: bool,
 }
 
 /// Why something is not known.
@@ -138,16 +137,22 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// What fits just so may not fit after all: no place has as much as is likely to be needed.
-    pub fn is_close(&self) -> bool {
+    /// What fits just so may not fit after all: no place has as much as is likely to be needed. Of a model for images parts
+    /// may wait elsewhere, so that is no question there.
+    pub fn is_close(&self, model: &Model) -> bool {
         let places = self.gpus.iter().chain(&self.together);
         let mut held = places.filter(|place| place.holds == Holds::Barely);
-        held.all(|place| {
-            place
-                .room
-                .free_bytes
-                .is_none_or(|free| place.need.likely > free)
-        })
+        self.holds == Holds::Barely && held.all(|place| place.is_close(model))
+    }
+}
+
+impl Place {
+    /// It has less than is likely to be needed.
+    pub fn is_close(&self, model: &Model) -> bool {
+        let is_less = |free| self.need.likely > free;
+        model.makes != Makes::Image
+            && self.holds == Holds::Barely
+            && self.room.free_bytes.is_none_or(is_less)
     }
 }
 

@@ -50,7 +50,7 @@ fn run(environment: &Environment, view: &View, _: &Tables) -> Verdict {
     match fit.holds {
         Holds::Fits => Verdict::fine(format!("it needs {needs}, which fits")),
         // The estimate is no better than that.
-        Holds::Barely if fit.is_close() => Verdict::cannot_tell(
+        Holds::Barely if fit.is_close(model) => Verdict::cannot_tell(
             format!("it needs {needs}, about as much as is free"),
             "loading it",
         ),

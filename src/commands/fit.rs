@@ -97,6 +97,7 @@ pub fn run(args: &FitArgs, color: ColorChoice) -> Result<u8> {
     };
     files::write(stdout, text.as_bytes())?;
     Ok(match fit.holds {
+        Holds::Barely if fit.is_close(model) => BAD,
         Holds::Fits | Holds::Barely => GOOD,
         Holds::DoesNotFit | Holds::Unknown => BAD,
     })
@@ -199,7 +200,7 @@ fn answer(model: &Model, fit: &Fit, view: &View, page: &mut Page) {
                     "{name} fits on {} while parts of it wait in system memory",
                     called(place)
                 ),
-                _ if fit.is_close() => format!(
+                _ if fit.is_close(model) => format!(
                     "{name} may just fit on {}, or may not: it needs about as much as is free",
                     called(place)
                 ),
@@ -353,12 +354,12 @@ fn gpu(place: &Place, model: &Model, page: &mut Page) {
         ),
         None => memory,
     };
-    page.item("memory", &memory);
-    let empty = room.most_bytes.is_some_and(|most| place.need.most <= most);
-    let holds = match words(place.holds, model) {
-        "not known" if empty => "not known; it would fit if all of that were free",
-        holds => holds,
+    let memory = match room.part && room.free_bytes.is_some() {
+        true => format!("{memory} in the part (MIG) that has the most"),
+        false => memory,
     };
+    page.item("memory", &memory);
+    let holds = words(place, model);
     let how = match place.gpus.len() {
         1 => "",
         _ => ", where an engine splits it by layers (llama.cpp and Ollama do)",
@@ -375,7 +376,7 @@ fn gpu(place: &Place, model: &Model, page: &mut Page) {
             page.item(
                 "speed",
                 &format!(
-                    "no more than about {} tokens a second, one answer at a time: its memory reads {} GB/s{}",
+                    "no more than about {} tokens a second, one answer at a time: memory reads {} GB/s{}",
                     about(speed.ceiling),
                     speed.bandwidth_gbs,
                     if speed.may_accuse { "" } else { " (unchecked)" }
@@ -390,12 +391,18 @@ fn gpu(place: &Place, model: &Model, page: &mut Page) {
     }
 }
 
-fn words(holds: Holds, model: &Model) -> &'static str {
-    match (holds, model.makes) {
+fn words(place: &Place, model: &Model) -> &'static str {
+    let room = &place.room;
+    let empty = room.most_bytes.is_some_and(|most| place.need.most <= most);
+    match (place.holds, model.makes) {
         (Holds::Fits, _) => "fits",
         (Holds::Barely, Makes::Image) => "fits while parts of it wait in system memory (offload)",
-        (Holds::Barely, _) => "just fits, or not quite: there is no room to speak of",
+        (Holds::Barely, _) if place.is_close(model) => {
+            "may fit or not: it needs about as much as is free"
+        }
+        (Holds::Barely, _) => "just fits: there is no room to speak of",
         (Holds::DoesNotFit, _) => "does not fit",
+        (Holds::Unknown, _) if empty => "not known; it would fit if all of that were free",
         (Holds::Unknown, _) => "not known",
     }
 }

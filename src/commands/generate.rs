@@ -151,6 +151,7 @@ mod tests {
                 "man/gpucheck-advise.1",
                 "man/gpucheck-capture.1",
                 "man/gpucheck-explain.1",
+                "man/gpucheck-fit.1",
                 "man/gpucheck-generate.1",
                 "man/gpucheck-list.1",
                 "man/gpucheck-tables.1",

@@ -23,6 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "facts",
             "files",
             "finding",
+            "fit",
             "fix",
             "host",
             "probes",
@@ -47,11 +48,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "checks",
         &[
-            "check", "facts", "finding", "fix", "tables", "version", "view",
+            "check", "facts", "finding", "fit", "fix", "tables", "version", "view",
         ],
     ),
     ("check", &["finding", "tables", "terms", "view"]),
     ("finding", &["facts", "fix", "terms"]),
+    ("fit", &["facts", "finding", "tables", "view"]),
     ("fix", &["facts", "tables", "terms", "version"]),
     ("tables", &["facts", "fix", "terms", "version"]),
     ("host", &["facts"]),
