@@ -25,6 +25,9 @@ _gpucheck() {
             gpucheck,explain)
                 cmd="gpucheck__subcmd__explain"
                 ;;
+            gpucheck,fit)
+                cmd="gpucheck__subcmd__fit"
+                ;;
             gpucheck,generate)
                 cmd="gpucheck__subcmd__generate"
                 ;;
@@ -41,7 +44,7 @@ _gpucheck() {
 
     case "${cmd}" in
         gpucheck)
-            opts="-o -v -q -h -V --format --output --fail-on --require --only --skip --replay --root --timeout --quick --wake --user --keep-private --data --facts --verbose --quiet --color --help --version explain list advise tables capture generate"
+            opts="-o -v -q -h -V --format --output --fail-on --require --only --skip --replay --root --timeout --quick --wake --user --keep-private --data --facts --verbose --quiet --color --help --version explain list advise fit tables capture generate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -197,6 +200,60 @@ _gpucheck() {
                 return 0
             fi
             case "${prev}" in
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gpucheck__subcmd__fit)
+            opts="-v -h --bits --quant --context --format --replay --root --timeout --quick --wake --user --keep-private --data --verbose --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --quant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --bits)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "terminal json" -- "${cur}"))
+                    return 0
+                    ;;
+                --replay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --data)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0

@@ -54,7 +54,8 @@ complete -c gpucheck -n "__fish_gpucheck_needs_command" -s V -l version -d 'Prin
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "explain" -d 'Explain a check: what it finds, why that matters, how it comes about'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "list" -d 'List all checks'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "advise" -d 'Say what to install for a GPU without a driver, and what a GPU is good for'
-complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "tables" -d 'Say what fits with what: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code'
+complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "fit" -d 'Say whether a model fits on the GPUs here, and how fast it can be at most'
+complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "tables" -d 'Say what fits with what: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code, a model'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "capture" -d 'Write down what was seen, for `gpucheck --replay`'
 complete -c gpucheck -n "__fish_gpucheck_needs_command" -f -a "generate" -d 'Write the documentation that comes from the program: checks, manual pages, completions'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand explain" -l color -d 'When to write colours' -r -f -a "auto\t''
@@ -84,6 +85,23 @@ complete -c gpucheck -n "__fish_gpucheck_using_subcommand advise" -l quick -d 'L
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand advise" -l wake -d 'Ask GPUs that sleep, too, which wakes them'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand advise" -l keep-private -d 'Do not replace private values (names, serial numbers, UUIDs, addresses, tokens)'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand advise" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l quant -l bits -d 'Format of the weights: F16, BF16, FP8, Q8_0, Q4_K_M and the like, or bits per parameter [default: Q4_K_M, of images and speech F16, or what its makers publish]' -r
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l context -d 'Tokens of context to reckon with, as 8192 or 8k [default: 8192, or as many as the model was made for]' -r
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l format -d 'Form of the answer' -r -f -a "terminal\t'For people'
+json\t'For programs'"
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l replay -d 'Judge a machine that `gpucheck capture` wrote down; `-` is standard input' -r -F
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l root -d 'Look at the system below DIR (a mounted disk, a container\'s root) instead of the running one' -r -F
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l timeout -d 'Give a source this many seconds to answer [default: 5, and 30 for a driver\'s library]' -r
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l user -d 'Judge access for this user instead of the caller' -r
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l data -d 'Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name' -r -F
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l color -d 'When to write colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l quick -d 'Leave out what takes long: packed kernel modules, and the drivers\' libraries (NVML, CUDA, ROCm SMI)'
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l wake -d 'Ask GPUs that sleep, too, which wakes them'
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -l keep-private -d 'Do not replace private values (names, serial numbers, UUIDs, addresses, tokens)'
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -s v -l verbose -d 'Show all notes, and what could not be told'
+complete -c gpucheck -n "__fish_gpucheck_using_subcommand fit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand tables" -l format -d 'Form of the answer' -r -f -a "terminal\t'For people'
 json\t'For programs'"
 complete -c gpucheck -n "__fish_gpucheck_using_subcommand tables" -l data -d 'Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name' -r -F

@@ -91,6 +91,29 @@ json\:"For programs"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
+(fit)
+_arguments "${_arguments_options[@]}" : \
+'--quant=[Format of the weights\: F16, BF16, FP8, Q8_0, Q4_K_M and the like, or bits per parameter \[default\: Q4_K_M, of images and speech F16, or what its makers publish\]]:FORMAT:_default' \
+'--bits=[Format of the weights\: F16, BF16, FP8, Q8_0, Q4_K_M and the like, or bits per parameter \[default\: Q4_K_M, of images and speech F16, or what its makers publish\]]:FORMAT:_default' \
+'--context=[Tokens of context to reckon with, as 8192 or 8k \[default\: 8192, or as many as the model was made for\]]:TOKENS:_default' \
+'--format=[Form of the answer]:FORMAT:((terminal\:"For people"
+json\:"For programs"))' \
+'(--root)--replay=[Judge a machine that \`gpucheck capture\` wrote down; \`-\` is standard input]:FILE:_files' \
+'--root=[Look at the system below DIR (a mounted disk, a container'\''s root) instead of the running one]:DIR:_files' \
+'--timeout=[Give a source this many seconds to answer \[default\: 5, and 30 for a driver'\''s library\]]:SECONDS:_default' \
+'--user=[Judge access for this user instead of the caller]:NAME:_default' \
+'--data=[Take tables (*.toml, *.csv) from DIR over the built-in ones of the same name]:DIR:_files' \
+'--color=[When to write colours]:WHEN:(auto always never)' \
+'--quick[Leave out what takes long\: packed kernel modules, and the drivers'\'' libraries (NVML, CUDA, ROCm SMI)]' \
+'--wake[Ask GPUs that sleep, too, which wakes them]' \
+'--keep-private[Do not replace private values (names, serial numbers, UUIDs, addresses, tokens)]' \
+'-v[Show all notes, and what could not be told]' \
+'--verbose[Show all notes, and what could not be told]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::words -- A model of `gpucheck tables model`, a file or folder (.gguf, .safetensors), or a size such as 70B:_default' \
+&& ret=0
+;;
 (tables)
 _arguments "${_arguments_options[@]}" : \
 '--format=[Form of the answer]:FORMAT:((terminal\:"For people"
@@ -99,7 +122,7 @@ json\:"For programs"))' \
 '--color=[When to write colours]:WHEN:(auto always never)' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-'*::words -- What to look up\: `cuda`, `driver`, `rocm`, `gpu` or `xid` with a name; or a target:_default' \
+'*::words -- What to look up\: `cuda`, `driver`, `rocm`, `gpu`, `xid` or `model` with a name; or a target:_default' \
 && ret=0
 ;;
 (capture)
@@ -136,7 +159,8 @@ _gpucheck_commands() {
 'explain:Explain a check\: what it finds, why that matters, how it comes about' \
 'list:List all checks' \
 'advise:Say what to install for a GPU without a driver, and what a GPU is good for' \
-'tables:Say what fits with what\: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code' \
+'fit:Say whether a model fits on the GPUs here, and how fast it can be at most' \
+'tables:Say what fits with what\: a CUDA toolkit, a driver, a ROCm release, a GPU, a target, an error code, a model' \
 'capture:Write down what was seen, for \`gpucheck --replay\`' \
 'generate:Write the documentation that comes from the program\: checks, manual pages, completions' \
     )
@@ -156,6 +180,11 @@ _gpucheck__subcmd__capture_commands() {
 _gpucheck__subcmd__explain_commands() {
     local commands; commands=()
     _describe -t commands 'gpucheck explain commands' commands "$@"
+}
+(( $+functions[_gpucheck__subcmd__fit_commands] )) ||
+_gpucheck__subcmd__fit_commands() {
+    local commands; commands=()
+    _describe -t commands 'gpucheck fit commands' commands "$@"
 }
 (( $+functions[_gpucheck__subcmd__generate_commands] )) ||
 _gpucheck__subcmd__generate_commands() {

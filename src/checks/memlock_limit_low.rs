@@ -74,9 +74,10 @@ fn of_adapters(stack: Stack, view: &View) -> Verdict {
         unit.is_used().then_some(&unit.file)
     });
     if let Some(file) = launcher.filter(|_| view.scheduler_job().is_none()) {
-        finding = finding
-            .severity(Severity::Note)
-            .saw(file, "starts the jobs of this machine, with a limit of its own");
+        finding = finding.severity(Severity::Note).saw(
+            file,
+            "starts the jobs of this machine, with a limit of its own",
+        );
     }
     match certain {
         true => finding.into(),
