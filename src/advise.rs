@@ -36,6 +36,21 @@ pub struct Advice {
     pub gpus: Vec<GpuAdvice>,
     /// What to do, a plan for each driver.
     pub plans: Vec<Plan>,
+    /// What a check found wrong with a GPU whose driver is there.
+    pub fault: Option<String>,
+}
+
+impl Advice {
+    /// Where nothing is missing, something may still be wrong: the title of an error about the GPUs or their stacks.
+    pub fn with_fault(mut self, title: Option<String>) -> Advice {
+        let is_there =
+            |gpu: &GpuAdvice| matches!(gpu.state, State::Right | State::Held | State::Elsewhere);
+        if let Some(title) = title.filter(|_| self.gpus.iter().all(is_there)) {
+            self.summary = format!("The driver is there, and `gpucheck` finds an error: {title}");
+            self.fault = Some(title);
+        }
+        self
+    }
 }
 
 /// About one GPU.
@@ -215,6 +230,7 @@ pub fn advise(view: &View, tables: &Tables, purpose: Option<Purpose>) -> Advice 
             })
             .collect(),
         plans,
+        fault: None,
     }
 }
 

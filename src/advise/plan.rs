@@ -1,7 +1,7 @@
 //! How the driver of a GPU stands, and what to do about it on this distribution and release.
 
 use super::{Plan, Purpose, State, Step, is_wanted, step_of, wheel, words};
-use crate::facts::Seen;
+use crate::facts::{Failure, Seen};
 use crate::fix::FixCall;
 use crate::tables::{Tables, kinds};
 use crate::version::Version;
@@ -72,7 +72,10 @@ fn nvidia_state(gpu: &Gpu, view: &View, tables: &Tables) -> (State, String) {
     }
     let version = view.nvidia_driver_version().map(|(version, _)| version);
     let named = version.map_or_else(String::new, |version| format!(" {version}"));
-    if view.nvml_reaches(gpu) {
+    // An answer about a GPU that another driver holds contradicts what was seen.
+    let may_be_nvidias =
+        view.wsl().is_some() || gpu.driver.got().is_none_or(|driver| driver == "nvidia");
+    if view.nvml_reaches(gpu) && may_be_nvidias {
         return (
             State::Right,
             match view.wsl() {
@@ -86,6 +89,10 @@ fn nvidia_state(gpu: &Gpu, view: &View, tables: &Tables) -> (State, String) {
             Seen::Unasked(_) => (
                 State::Held,
                 "it is seen through Windows; its library was not asked".to_owned(),
+            ),
+            Seen::Failed(failure) if !is_an_answer(failure) => (
+                State::Unknown,
+                format!("it is seen through Windows; NVIDIA's library: {failure}"),
             ),
             _ => (
                 State::Unfinished,
@@ -112,6 +119,10 @@ fn nvidia_state(gpu: &Gpu, view: &View, tables: &Tables) -> (State, String) {
             (None, Seen::Unasked(_)) => (
                 State::Held,
                 format!("NVIDIA's driver{named} holds it; its library was not asked"),
+            ),
+            (None, Seen::Failed(failure)) if !is_an_answer(failure) => (
+                State::Unknown,
+                format!("NVIDIA's driver{named} holds it; its library: {failure}"),
             ),
             (None, _) if gpu.asleep == Some(true) => (
                 State::Held,
@@ -181,6 +192,18 @@ fn nvidia_state(gpu: &Gpu, view: &View, tables: &Tables) -> (State, String) {
     }
 }
 
+/// NVML itself refused, by an error of its own; else it is not known what it would say.
+fn is_an_answer(failure: &Failure) -> bool {
+    match failure {
+        Failure::Error { what } => {
+            let is_letter = |c: char| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit();
+            what.len() > 4 && what.contains('_') && what.chars().all(is_letter)
+                || what.starts_with("not loaded")
+        }
+        _ => false,
+    }
+}
+
 fn too_old(gpu: &Gpu, version: Option<&str>, tables: &Tables) -> Option<String> {
     let version = version?;
     let branch = Version::parse(version)?.major()?;
@@ -209,7 +232,12 @@ fn amd_state(gpu: &Gpu, view: &View) -> (State, String) {
                 Some("dkms") => "amdgpu of AMD's packages holds it",
                 _ => "amdgpu of the kernel holds it",
             };
-            (State::Right, origin.to_owned())
+            match &view.facts.rocm_smi {
+                Seen::Failed(failure @ (Failure::Crashed { .. } | Failure::TimedOut { .. })) => {
+                    (State::Held, format!("{origin}; ROCm SMI: {failure}"))
+                }
+                _ => (State::Right, origin.to_owned()),
+            }
         }
         AmdgpuGround::Other("radeon") => (
             State::Missing,

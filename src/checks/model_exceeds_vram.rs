@@ -7,7 +7,7 @@ use crate::fix::FixCall;
 use crate::tables::Tables;
 use crate::view::figures::about;
 use crate::view::model::{Format, GIB, Makes, Model};
-use crate::view::{Environment, View};
+use crate::view::{Environment, Vendor, View};
 
 crate::check! {
     /// The model that was named needs more memory than any GPU here has free, or all of one vendor together.
@@ -75,11 +75,11 @@ fn run(environment: &Environment, view: &View, _: &Tables) -> Verdict {
             "how large it is, is from memory alone",
             "the size of its files: `gpucheck fit FILE`",
         ),
-        Holds::DoesNotFit => found(model, &fit).into(),
+        Holds::DoesNotFit => found(model, &fit, view).into(),
     }
 }
 
-fn found(model: &Model, fit: &Fit) -> Finding {
+fn found(model: &Model, fit: &Fit, view: &View) -> Finding {
     let need = model.need();
     let places: Vec<&Place> = fit.gpus.iter().chain(&fit.together).collect();
     let free = |place: &Place| place.room.free_bytes.or(place.room.most_bytes);
@@ -119,9 +119,17 @@ fn found(model: &Model, fit: &Fit) -> Finding {
         }
     }
     // Where it would fit if nobody else used the GPU.
-    let empty = |place: &&Place| place.room.most_bytes.is_some_and(|all| need.likely <= all);
-    if places.iter().any(|place| empty(&place)) && !places.iter().all(|place| place.room.shared) {
-        finding = finding.fix(FixCall::new("free-gpu-memory"));
+    let empty = |place: &&&Place| place.room.most_bytes.is_some_and(|all| need.likely <= all);
+    let emptied = places.iter().find(empty).and_then(|place| {
+        let key = place.gpus.first()?;
+        view.gpus.iter().find(|gpu| gpu.key == *key)
+    });
+    if let Some(gpu) = emptied.filter(|_| !places.iter().all(|place| place.room.shared)) {
+        let recipe = match gpu.vendor {
+            Vendor::Nvidia => "free-nvidia-memory",
+            _ => "free-amd-memory",
+        };
+        finding = finding.fix(FixCall::new(recipe).with("address", &gpu.key));
     }
     let fits = |model: &Model| model.need().likely <= most;
     let smaller = SMALLER

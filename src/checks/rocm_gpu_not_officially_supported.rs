@@ -173,20 +173,20 @@ fn without_rocm(gpu: &Gpu, target: &str, lists: &[(Version, bool)], view: &View)
     }
     // Since when is not known where the lists before are not whole.
     let mut before = lists.iter().take_while(|(_, listed)| !listed);
-    if let (Some((last, _)), Some((newest, _))) = (last, lists.last())
-        && last == newest
-        && before.any(|(release, _)| lists_are_partial(release))
-    {
-        return Verdict::fine(format!("AMD lists {target} for ROCm {}", newest.text()));
-    }
+    let since_when_is_open = before.any(|(release, _)| lists_are_partial(release));
     let title = match (first, last) {
         (Some((first, _)), Some((last, _)))
             if Some(last) == lists.last().map(|(newest, _)| newest) =>
         {
-            format!(
-                "not every ROCm is for this GPU ({target}): AMD lists it from {} on",
-                first.text()
-            )
+            let first = first.text();
+            match since_when_is_open {
+                true => format!(
+                    "not every ROCm is for this GPU ({target}): AMD lists it for {first}, and pages of some releases before are in no table here"
+                ),
+                false => format!(
+                    "not every ROCm is for this GPU ({target}): AMD lists it from {first} on"
+                ),
+            }
         }
         (Some(_), Some((last, _))) => format!(
             "no current ROCm is for this GPU ({target}): AMD listed it up to {}",

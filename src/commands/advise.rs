@@ -3,8 +3,12 @@
 use super::look::{look, replay};
 use super::{GOOD, style_for, tables_of};
 use crate::advise::{self, Advice, GpuAdvice, Line, Plan, Purpose, State, Step};
+use crate::chain::{self, Subject};
+use crate::check::Verdict;
+use crate::checks;
 use crate::cli::{AdviseArgs, AdviseFor, ListFormat};
 use crate::files;
+use crate::finding::Severity;
 use crate::report::json;
 use crate::report::page::{Page, Sign, sign_line};
 use crate::report::style::{Style, clean};
@@ -30,7 +34,18 @@ pub fn run(args: &AdviseArgs, color: ColorChoice) -> Result<u8> {
         AdviseFor::Pytorch => Purpose::Pytorch,
     });
     let view = View::new(&looked.facts, &tables, &[]);
-    let advice = advise::advise(&view, &tables, purpose);
+    let answers = chain::judge(checks::ALL, &view, &tables);
+    let fault = answers
+        .iter()
+        .find_map(|answer| match (&answer.verdict, &answer.subject) {
+            (Verdict::Found(finding), Subject::Gpu(_) | Subject::Stack(_))
+                if answer.is_open() && answer.severity == Severity::Error =>
+            {
+                Some(finding.title.clone())
+            }
+            _ => None,
+        });
+    let advice = advise::advise(&view, &tables, purpose).with_fault(fault);
     let stdout = Path::new("-");
     let text = match args.format {
         ListFormat::Json => json::text(&advice)?,
@@ -81,7 +96,7 @@ fn is_alike(one: &GpuAdvice, other: &GpuAdvice) -> bool {
 /// The worst of what was found.
 fn sign(advice: &Advice) -> Sign {
     let is = |wanted: &[State]| advice.gpus.iter().any(|gpu| wanted.contains(&gpu.state));
-    if is(&[State::Wrong, State::Unfinished]) {
+    if is(&[State::Wrong, State::Unfinished]) || advice.fault.is_some() {
         Sign::Bad
     } else if is(&[State::Missing]) || !advice.boot.is_empty() {
         Sign::Warning

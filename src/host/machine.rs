@@ -230,7 +230,14 @@ impl Entries {
         }
         let mut entries = Entries::default();
         parser.entries(&mut entries, true)?;
-        Ok(entries)
+        // `absent /sys/class/kfd` that was cut short says more than was seen.
+        match text.ends_with('\n') {
+            true => Ok(entries),
+            false => Err(error(
+                parser.line,
+                "the last line has no end, so the file may have been cut short; where it is whole, add a line end",
+            )),
+        }
     }
 
     /// Like `parse`, for bytes of which nobody knows yet that they are text.
@@ -1478,7 +1485,21 @@ mod tests {
     use std::path::PathBuf;
 
     fn parse(body: &str) -> Result<Entries, ParseError> {
-        Entries::parse(format!("gpucheck-machine 1\n{body}").leak())
+        let end = if body.ends_with('\n') { "" } else { "\n" };
+        Entries::parse(format!("gpucheck-machine 1\n{body}{end}").leak())
+    }
+
+    #[test]
+    fn a_last_line_that_may_be_cut_is_refused() {
+        for (text, line) in [
+            ("gpucheck-machine 1\nabsent /", 2),
+            ("gpucheck-machine 1\nfile /a\n| 1", 3),
+            ("gpucheck-machine 1", 1),
+        ] {
+            let error = Entries::parse(text).expect_err(text);
+            assert!(error.to_string().contains("cut short"), "{error}");
+            assert_eq!(error.line, line);
+        }
     }
 
     /// Machines of the shared material; empty, with a note, where it is not here.

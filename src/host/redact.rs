@@ -53,9 +53,11 @@ const SERVICES: [&str; 10] = [
     "www-data",
 ];
 /// Folders whose subfolders are named after people.
-const HOMES: [&str; 2] = ["/home/", "/Users/"];
-/// Folders in which removable disks of people appear.
-const MEDIA: [&str; 2] = ["/media/", "/run/media/"];
+const HOMES: [&str; 4] = ["/home/", "/Users/", "/users/", "/run/media/"];
+/// Where removable disks appear, on some systems below the name of their user.
+const MEDIA: &str = "/media/";
+/// Stands for the name of the host with its domain.
+const HOST_AND_DOMAIN: &str = "HOST.DOMAIN";
 /// Folders of the system, in which no folder is named after a person.
 const SYSTEM_FOLDERS: [&str; 14] = [
     "/bin/",
@@ -284,7 +286,9 @@ impl Redactor {
     /// The real path behind one that was handed out.
     pub fn asked<'path>(&self, path: &'path str) -> Cow<'path, str> {
         match &self.on {
-            Some(known) if path.contains(USER) => Cow::Owned(known.asked(path)),
+            Some(known) if path.contains(USER) || path.contains(HOST) => {
+                Cow::Owned(known.asked(path))
+            }
             _ => Cow::Borrowed(path),
         }
     }
@@ -380,6 +384,7 @@ impl Knowledge {
                 b'(' => return scan::builder_at(text, at),
                 b':' => return scan::login_at(text, at),
                 b'/' => return self.folder_at(text, at),
+                b'~' => return self.tilde_at(text, at),
                 _ if !starts_word(text, at) => return None,
                 _ => {}
             }
@@ -403,7 +408,19 @@ impl Knowledge {
     /// A path, in which nothing but folders of people is private.
     fn path(&self, path: &str) -> String {
         let path = self.without_odd_home(path);
-        rewrite(&path, |text, at| self.folder_at(text, at))
+        rewrite(&path, |text, at| {
+            self.tilde_at(text, at).or_else(|| self.folder_at(text, at))
+        })
+    }
+
+    /// `~NAME` of a shell, where a word begins.
+    fn tilde_at(&self, text: &str, at: usize) -> Option<(usize, String)> {
+        let name = text[at..].strip_prefix('~')?;
+        let begins = at == 0 || ends_folder(text.as_bytes()[at - 1]);
+        let length = run(name, 0, |byte| byte != b'/' && !ends_folder(byte));
+        let name = &name[..length];
+        let is_name = name.starts_with(|first: char| first.is_alphanumeric());
+        (begins && is_name).then(|| (1 + length, format!("~{}", self.person(name))))
     }
 
     /// A folder that is named after a person, at this place: of homes, or any other with a name that means nothing else
@@ -412,6 +429,30 @@ impl Knowledge {
         self.home_at(text, at)
             .or_else(|| self.own_folder_at(text, at))
             .or_else(|| self.other_folder_at(text, at))
+            .or_else(|| self.host_folder_at(text, at))
+    }
+
+    /// The host's name as a whole part of a path, with its domain or without.
+    fn host_folder_at(&self, text: &str, at: usize) -> Option<(usize, String)> {
+        let host = self
+            .private
+            .host
+            .as_deref()
+            .filter(|host| is_telling(host))?;
+        let rest = text[at..].strip_prefix('/')?.strip_prefix(host)?;
+        let domain = match rest.as_bytes().first() {
+            Some(b'.') => run(rest, 0, |byte| byte != b'/' && !ends_folder(byte)),
+            _ => 0,
+        };
+        let ends = rest[domain..].bytes().next().is_none_or(ends_folder);
+        if !ends || is_of_the_system(text, at) {
+            return None;
+        }
+        let placeholder = if domain == 0 { HOST } else { HOST_AND_DOMAIN };
+        let name = format!("{host}{}", &rest[..domain]);
+        let length = 1 + name.len();
+        self.met.borrow_mut().insert(placeholder.to_owned(), name);
+        Some((length, format!("/{placeholder}")))
     }
 
     /// The asking user's name as a whole part of a path.
@@ -437,19 +478,7 @@ impl Knowledge {
         if !self.private.people.contains(name) || !is_telling(name) {
             return None;
         }
-        let before = text[..at].bytes().rev().take(LONGEST_PATH);
-        let start = at
-            - before
-                .take_while(|byte| *byte == b'/' || !ends_folder(*byte))
-                .count();
-        let path = text.get(start..at).unwrap_or_default();
-        let path = path.find('/').map_or("", |slash| &path[slash..]);
-        let path = format!("{path}/");
-        let of_the_system = SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
-            && !PEOPLES_FOLDERS
-                .iter()
-                .any(|folder| path.starts_with(folder));
-        (!of_the_system).then(|| (1 + length, format!("/{}", self.person(name))))
+        (!is_of_the_system(text, at)).then(|| (1 + length, format!("/{}", self.person(name))))
     }
 
     /// A home folder that does not stand in one of the usual places.
@@ -481,7 +510,8 @@ impl Knowledge {
             "/root",
         ];
         let home = self.private.home.as_deref()?.trim_end_matches('/');
-        let usual = HOMES.iter().any(|homes| home.contains(homes));
+        // The form of a name ends at a blank.
+        let usual = HOMES.iter().any(|homes| home.contains(homes)) && !home.contains(' ');
         let system = OF_THE_SYSTEM.iter().any(|folder| home.starts_with(folder));
         (home.matches('/').count() >= 2 && !usual && !system).then_some(home)
     }
@@ -502,12 +532,15 @@ impl Knowledge {
                 )
             });
         }
-        let media = MEDIA.iter().find(|media| rest.starts_with(**media))?;
-        let name = name_of_folder(rest, media);
-        self.is_known_person(name).then(|| {
+        let name = rest
+            .starts_with(MEDIA)
+            .then(|| name_of_folder(rest, MEDIA))?;
+        // A disk's own folder has no name of a user, and what is on it is not looked at here as a rule.
+        let holds_disks = rest[MEDIA.len() + name.len()..].starts_with('/') && !name.is_empty();
+        (holds_disks || self.is_known_person(name)).then(|| {
             (
-                media.len() + name.len(),
-                format!("{media}{}", self.person(name)),
+                MEDIA.len() + name.len(),
+                format!("{MEDIA}{}", self.person(name)),
             )
         })
     }
@@ -558,7 +591,7 @@ impl Knowledge {
         for name in &mut names {
             let of_a_person = match folder.as_str() {
                 _ if of_homes => name != "linuxbrew" && !name.starts_with('.'),
-                media if MEDIA.contains(&media) => self.is_known_person(name),
+                MEDIA => self.is_known_person(name),
                 "/opt/" | "/usr/local/" => self.is_known_person(name) && is_telling(name),
                 _ => false,
             };
@@ -1027,9 +1060,25 @@ fn is_telling(name: &str) -> bool {
             .any(|word| word.eq_ignore_ascii_case(name))
 }
 
+/// The part of a path that begins here stands in a folder of the system.
+fn is_of_the_system(text: &str, at: usize) -> bool {
+    let before = text[..at].bytes().rev().take(LONGEST_PATH);
+    let start = at
+        - before
+            .take_while(|byte| *byte == b'/' || !ends_folder(*byte))
+            .count();
+    let path = text.get(start..at).unwrap_or_default();
+    let path = path.find('/').map_or("", |slash| &path[slash..]);
+    let path = format!("{path}/");
+    SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
+        && !PEOPLES_FOLDERS
+            .iter()
+            .any(|folder| path.starts_with(folder))
+}
+
 fn is_placeholder(name: &str) -> bool {
     let other = name.strip_prefix("USER-");
-    [USER, HOST, REDACTED].contains(&name)
+    [USER, HOST, HOST_AND_DOMAIN, REDACTED].contains(&name)
         || other.is_some_and(|digits| {
             digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
         })

@@ -50,6 +50,58 @@ fn off_changes_nothing() {
 }
 
 #[test]
+fn names_of_hosts_and_users_in_paths_are_found_by_their_place() {
+    let redactor = redactor();
+    let bob = redactor.name("bob");
+    for (value, expected) in [
+        (
+            "/usr/bin:/data/zebra-7/bin",
+            "/usr/bin:/data/HOST/bin".to_owned(),
+        ),
+        (
+            "/opt/zebra-7.corp.example/cuda",
+            "/opt/HOST.DOMAIN/cuda".to_owned(),
+        ),
+        ("/net/zebra-7:/x", "/net/HOST:/x".to_owned()),
+        ("/opt/zebra-70/x", "/opt/zebra-70/x".to_owned()),
+        ("/usr/share/zebra-7/x", "/usr/share/zebra-7/x".to_owned()),
+        ("~bob/x:~/y", format!("~{bob}/x:~/y")),
+        ("/media/bob/disk", format!("/media/{bob}/disk")),
+        ("/media/usb", "/media/usb".to_owned()),
+    ] {
+        assert_eq!(redactor.variable("LD_LIBRARY_PATH", value), expected);
+        assert_eq!(redactor.path(value), expected);
+        // A capture of a capture.
+        assert_eq!(redactor.variable("LD_LIBRARY_PATH", &expected), expected);
+    }
+    // Nobody told of these accounts.
+    for value in [
+        "~dave/x",
+        "/nfs/users/henry/l",
+        "/run/media/kim/d",
+        "/media/judy/d",
+    ] {
+        let shown = redactor.path(value);
+        assert!(shown.contains("USER-"), "{shown}");
+        if value.starts_with('/') {
+            assert_eq!(redactor.asked(&shown), value);
+        }
+    }
+    let _ = redactor.path("/data/zebra-7/bin:/opt/zebra-7.corp/cuda");
+    assert_eq!(redactor.asked("/data/HOST/bin"), "/data/zebra-7/bin");
+    assert_eq!(
+        redactor.asked("/opt/HOST.DOMAIN/cuda"),
+        "/opt/zebra-7.corp/cuda"
+    );
+    let with_blank = with_user("leo smith", "/home/leo smith");
+    assert_eq!(
+        with_blank.variable("CUDA_HOME", "/home/leo smith/cuda"),
+        "/home/USER/cuda"
+    );
+    assert_eq!(with_blank.asked("/home/USER/cuda"), "/home/leo smith/cuda");
+}
+
+#[test]
 fn innocent_text_stays() {
     let redactor = redactor();
     for (path, text) in [
