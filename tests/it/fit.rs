@@ -167,7 +167,7 @@ fn judge_machine(machine: &Entries) -> Result<Judgement, String> {
         }
     }
     let exceeds = |row: &Value| row["check"] == "model-exceeds-vram" && row["verdict"] == "found";
-    if verdicts(report).any(|row| exceeds(row)) && holds != "does_not_fit" {
+    if verdicts(report).any(exceeds) && holds != "does_not_fit" {
         judgement.fail(format!("a finding, and it `{holds}`"));
     }
     let text = ask(&["fit", MODEL])?.stdout;
