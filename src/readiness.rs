@@ -211,7 +211,11 @@ fn answered(
     };
     let Some(heard) = heard(stack, gpus, view) else {
         let failed = matches!(asked, Seen::Failed(_));
-        let why = format!("{found}; {library}, which would tell: {}", asked.why());
+        let mut why = format!("{found}; {library}, which would tell: {}", asked.why());
+        // PyTorch's wheels for ROCm bring all of it along.
+        if let (Stack::Rocm, Some((_, folder))) = (stack, view.first_framework(stack)) {
+            why += &format!("; what {folder} brings of its own was not asked");
+        }
         return Err((why, failed));
     };
     // What programs load is another library than NVML.

@@ -145,7 +145,7 @@ fn is_geforce(gpu: &Gpu) -> bool {
 fn fix(compat: &Library) -> FixCall {
     let folder = compat.path.trim_end_matches(LIBRARY).trim_end_matches('/');
     let via = match compat.via.as_deref() {
-        Some("LD_LIBRARY_PATH") => "LD_LIBRARY_PATH",
+        Some(variable @ ("LD_LIBRARY_PATH" | "LD_PRELOAD")) => variable,
         _ => "/etc/ld.so.conf.d",
     };
     FixCall::new("leave-cuda-compat-out")

@@ -34,6 +34,14 @@ fn run(stack: Stack, view: &View, tables: &Tables) -> Verdict {
     if view.wsl().is_some() || view.is_tegra() || view.in_container() {
         return Verdict::NotHere;
     }
+    // The driver of a virtual GPU follows that of its host; only such a GPU has a licence.
+    let nvml = view.facts.nvml.got();
+    if nvml.is_some_and(|nvml| {
+        let mut devices = nvml.devices.values();
+        devices.any(|device| device.licence.got().is_some())
+    }) {
+        return Verdict::NotHere;
+    }
     let Some((version, source)) = view.nvidia_driver_version() else {
         return match view.nvidia_driver_installed() {
             Seen::Absent => Verdict::NotHere,

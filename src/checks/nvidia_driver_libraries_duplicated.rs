@@ -18,26 +18,20 @@ crate::check! {
     /// ## How it comes about
     /// An old driver was not removed whole, or one from NVIDIA's installer lies beside that of the packages (`old-install`). Or a
     /// copy came into an environment of Python or into an image and was put before the driver's own (`in-environment`). Stubs
-    /// and the folders `compat` of CUDA do not count.
+    /// and the folders `compat` of CUDA do not count. The driver's compiler (libnvidia-ptxjitcompiler.so.1), of another version
+    /// or gone, is a warning.
     ///
     /// ## How to confirm
-    /// `ldconfig -p | grep -E 'libcuda.so.1|libnvidia-ml.so.1'` and `echo $LD_LIBRARY_PATH`.
+    /// `ldconfig -p | grep -E 'libcuda.so.1|libnvidia-ml.so.1'` and `echo $LD_LIBRARY_PATH $LD_PRELOAD`.
     "nvidia-driver-libraries-duplicated", Library, Error, each Stack, run
 }
 
 const LIBRARIES: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so.1"];
+const JIT: &str = "libnvidia-ptxjitcompiler.so.1";
+/// Packages that bring it together with libcuda, by the family of distributions.
+const JIT_PACKAGES: [(&str, &str); 2] =
+    [("ubuntu", "libnvidia-compute-*"), ("arch", "nvidia-utils")];
 const WOULD_TELL: &str = "`ldconfig -p | grep -E 'libcuda.so.1|libnvidia-ml.so.1'`";
-const VARIABLE: &str = "LD_LIBRARY_PATH";
-/// Where drivers put their libraries: what lies elsewhere belongs to somebody's environment.
-const SYSTEM: [&str; 6] = [
-    "/usr/lib/",
-    "/usr/lib64/",
-    "/lib/",
-    "/lib64/",
-    "/usr/local/nvidia/",
-    "/run/",
-];
-
 /// A copy in the loader's order, with its version.
 type Copy<'v> = (&'v Library, &'v str);
 
@@ -64,7 +58,7 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
             let leads_aside = file
                 .target
                 .got()
-                .is_some_and(|target| target.contains("/stubs/") || target.contains("/compat/"));
+                .is_some_and(|target| target.contains("/stubs/") || target.contains("compat/"));
             if file.is_stub() || file.is_compat() || leads_aside {
                 continue;
             }
@@ -98,20 +92,86 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
         if let Some(why) = view.unknown_before_libraries() {
             return Verdict::cannot_tell(why, WOULD_TELL);
         }
-        return Verdict::fine(format!(
-            "every library of the driver is of version {}",
-            first.1
-        ));
+        return jit_compiler(first, view).map_or_else(
+            || {
+                Verdict::fine(format!(
+                    "every library of the driver is of version {}",
+                    first.1
+                ))
+            },
+            Verdict::from,
+        );
     }
     found(&copies, view)
 }
 
+/// The driver's compiler, which libcuda loads only for programs that bring no code for this GPU.
+fn jit_compiler((libcuda, version): Copy, view: &View) -> Option<Finding> {
+    let finding = |title: String| {
+        Finding::new(title)
+            .severity(Severity::Warning)
+            .saw(&libcuda.path, format!("version {version}"))
+            .why("libcuda loads it for programs without code for this GPU (PTX); those fail, and others work")
+    };
+    let files = match view.library(JIT) {
+        Seen::Got(files) => files,
+        Seen::Absent => return without_jit_compiler(version, finding, view),
+        _ => return None,
+    };
+    let file = view.loadable(files).find(|file| file.via.is_some())?;
+    let other = view
+        .library_version(file)
+        .filter(|other| *other != version)?;
+    let finding = finding(format!(
+        "{JIT} is of version {other}, and libcuda.so.1 of {version}"
+    ))
+    .saw(&file.path, format!("version {other}"))
+    .likely();
+    Some(match file.of_environment() {
+        Some(variable) => finding.cause("in-environment").fix(
+            FixCall::new("leave-driver-copy-out")
+                .with("file", &file.path)
+                .with("name", variable),
+        ),
+        None => finding
+            .cause("old-install")
+            .fix(FixCall::new("keep-one-nvidia-driver")),
+    })
+}
+
+/// Only where a package is known to bring it: others pack it apart, or leave it out.
+fn without_jit_compiler(
+    version: &str,
+    finding: impl FnOnce(String) -> Finding,
+    view: &View,
+) -> Option<Finding> {
+    if view.in_container() || view.place.is_unknown() {
+        return None;
+    }
+    let (_, pattern) = JIT_PACKAGES
+        .iter()
+        .find(|(family, _)| view.is_of_family(family))?;
+    let packages = view.packages_matching(pattern).into_got()?;
+    // That of libcuda, and not one that was left behind.
+    let own = packages
+        .iter()
+        .find(|(_, package)| package.upstream() == version);
+    let (name, package) = *own?;
+    Some(
+        finding(format!("{JIT} of NVIDIA's driver is missing"))
+            .saw(
+                view.package_database(),
+                format!("{name} {}, to which it belongs", package.version),
+            )
+            .fix(FixCall::new("reinstall-nvidia-libraries").with("package", name)),
+    )
+}
+
 fn found(copies: &[Copy], view: &View) -> Verdict {
     let loaded = view.nvidia_loaded_version().into_got();
-    let is_own = |(file, _): &&Copy| SYSTEM.iter().any(|folder| file.path.starts_with(folder));
     let foreign = copies
         .iter()
-        .find(|copy| copy.0.via.as_deref() == Some(VARIABLE) && !is_own(copy));
+        .find_map(|(file, _)| Some((file, file.of_environment()?)));
     let mut finding =
         Finding::new("programs find libraries of NVIDIA's driver of several versions")
             .why("Only those of the kernel module's version work with it");
@@ -122,14 +182,14 @@ fn found(copies: &[Copy], view: &View) -> Verdict {
     if let Some((version, source)) = loaded {
         finding = finding.saw(source, version);
     }
-    if let Some((file, _)) = foreign {
+    if let Some((file, variable)) = foreign {
         return finding
             .cause("in-environment")
             .severity(Severity::Warning)
             .fix(
                 FixCall::new("leave-driver-copy-out")
                     .with("file", &file.path)
-                    .with("name", VARIABLE),
+                    .with("name", variable),
             )
             .into();
     }
@@ -149,7 +209,7 @@ fn found(copies: &[Copy], view: &View) -> Verdict {
     let fix = match odd {
         Some((file, _)) if view.in_container() => FixCall::new("leave-driver-copy-out")
             .with("file", &file.path)
-            .with("name", VARIABLE),
+            .with("name", "LD_LIBRARY_PATH"),
         _ => FixCall::new("keep-one-nvidia-driver"),
     };
     let finding = finding.cause("old-install").fix(fix);

@@ -77,7 +77,10 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
         Compared::Fits(version) => Some(version),
         _ => None,
     }) {
-        Some(version) => Verdict::fine(format!("module and libraries are of version {version}")),
+        Some(version) => match view.unknown_before_libraries() {
+            Some(why) => Verdict::cannot_tell(why, WOULD_TELL),
+            None => Verdict::fine(format!("module and libraries are of version {version}")),
+        },
         None => Verdict::NotHere,
     }
 }
@@ -138,6 +141,22 @@ fn found(
         finding = finding.saw("nvmlInit_v2()", "LIB_RM_VERSION_MISMATCH");
     }
     finding = log_evidence(finding, view);
+    // Neither a restart nor a package changes what a variable leads to.
+    let foreign = compared.iter().find_map(|(_, one)| match one {
+        Compared::Differs(library, _) => Some((library, library.of_environment()?)),
+        _ => None,
+    });
+    if let Some((library, variable)) = foreign {
+        return finding
+            .cause("survives-reboot")
+            .why("Programs of this environment that ask for the driver are refused")
+            .fix(
+                FixCall::new("leave-driver-copy-out")
+                    .with("file", &library.path)
+                    .with("name", variable),
+            )
+            .into();
+    }
     let why = match &view.facts.nvml {
         // It compares the versions, too, and found them to fit.
         Seen::Got(_) => WHY_CUDA,

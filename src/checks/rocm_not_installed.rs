@@ -65,6 +65,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         .programs
         .get("ollama")
         .is_some_and(|path| path.got().is_some())
+        || view.first_framework(stack).is_some()
     {
         return Verdict::NotHere;
     }

@@ -19,7 +19,7 @@ crate::check! {
     /// CUDA and HIP read the list from the left and stop at the first entry that is no device: `0,9,1` shows one GPU, `9,0`
     /// shows none. An empty `CUDA_VISIBLE_DEVICES` hides all, which is not the same as none being set. On AMD,
     /// `ROCR_VISIBLE_DEVICES` comes first and the numbers of `HIP_VISIBLE_DEVICES` count what is left of it. UUIDs copied from
-    /// another machine fit nothing here. Job schedulers set these variables on purpose.
+    /// another machine fit nothing here. `GPU_DEVICE_ORDINAL` does the same for OpenCL alone. Job schedulers set these variables on purpose.
     ///
     /// ## How to confirm
     /// `env | grep VISIBLE_DEVICES`, and the program once more under `env -u NAME`.
@@ -61,8 +61,45 @@ fn cuda(view: &View) -> Verdict {
     }
 }
 
-/// HIP numbers what `ROCR_VISIBLE_DEVICES` leaves.
+/// What HIP finds, and where that is all, what OpenCL finds.
 fn rocm(view: &View) -> Verdict {
+    match of_hip(view) {
+        Verdict::Fine(says) => opencl(view).map_or(Verdict::Fine(says), Verdict::from),
+        other => other,
+    }
+}
+
+/// AMD's page on isolating GPUs says that HIP reads this variable, too. Its runtime does not: HIP takes its own, and only
+/// OpenCL this one (ROCm/clr and ROCm/rocm-systems `rocdevice.cpp`, read 2026-12-01).
+fn opencl(view: &View) -> Option<Finding> {
+    const NAME: &str = "GPU_DEVICE_ORDINAL";
+    let value = view.variable(NAME).into_got()?;
+    if value.is_empty() {
+        return None;
+    }
+    let devices = view.rocm_devices();
+    let left = match view.variable("ROCR_VISIBLE_DEVICES") {
+        Seen::Absent => None,
+        Seen::Got(value) => Some(devices.effect(value).left()?),
+        _ => return None,
+    };
+    let Effect::Hides(cause, why) = devices.left_to_hip(left.as_deref()).effect(value) else {
+        return None;
+    };
+    // A scheduler sets it for all.
+    if view.scheduler_job().is_some() {
+        return None;
+    }
+    Some(
+        hides(NAME, value, cause, format!("{NAME}={value} hides every GPU from OpenCL: {why}"))
+            .severity(Severity::Note)
+            .works_all_the_same()
+            .why("Programs that use OpenCL on AMD find no GPU; AMD's documentation says the same of HIP, whose runtime does not read it"),
+    )
+}
+
+/// HIP numbers what `ROCR_VISIBLE_DEVICES` leaves.
+fn of_hip(view: &View) -> Verdict {
     const NAME: &str = "ROCR_VISIBLE_DEVICES";
     let devices = view.rocm_devices();
     match view.variable(NAME) {

@@ -4,6 +4,19 @@ use super::{Named, Seen};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// What is looked for in folders of people and in `LD_PRELOAD`, each by its name alone: one library of each driver's user
+/// space. What else is there is nobody's business.
+pub const PRIVATE_LIBRARIES: [&str; 3] =
+    ["libcuda.so.1", "libhsa-runtime64.so.1", "libnvidia-ml.so.1"];
+
+/// The path leads to a file of such a library, under whichever number.
+pub fn is_file_of(library: &str, path: &str) -> bool {
+    let stem = library.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.');
+    let file = path.rsplit('/').next().unwrap_or_default();
+    file.strip_prefix(stem)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// What is installed, as far as files show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -15,9 +28,11 @@ pub struct Software {
     /// `Absent`: in none of the folders, none of them failed to answer, and the folder that holds this system's libraries
     /// was looked at, and for libraries of ROCm its own too. That a minor folder was not recorded does not count. Of
     /// `libcuda.so.1` and `libnvidia-ml.so.1` those for 32-bit programs are here too; they alone are an answer only where
-    /// the same proves that there is no other.
+    /// the same proves that there is no other. In folders of people only `libcuda.so.1`, `libnvidia-ml.so.1` and
+    /// `libhsa-runtime64.so.1` are looked for.
     pub libraries: BTreeMap<String, Seen<Vec<Library>>>,
-    /// Folders that were asked for libraries: those that exist or may exist.
+    /// Folders that were asked for libraries: those that exist or may exist. Of those of people also whether the
+    /// libraries in them answered. And those libraries that `LD_PRELOAD` names.
     pub library_folders: BTreeMap<String, Seen<()>>,
     /// `/etc/ld.so.cache` was read: what it has of these libraries is known.
     pub loader_cache_read: bool,
@@ -89,8 +104,8 @@ pub struct Library {
     pub target: Seen<String>,
     /// Size of the target in bytes. An empty file is what some container runtimes leave behind.
     pub bytes: Seen<u64>,
-    /// What brings the loader to it: `LD_LIBRARY_PATH`, `/etc/ld.so.cache`, where that cannot be read `/etc/ld.so.conf`, or
-    /// `default folder`. None: nothing that was seen.
+    /// What brings the loader to it: `LD_PRELOAD`, `LD_LIBRARY_PATH`, `/etc/ld.so.cache`, where that cannot be read
+    /// `/etc/ld.so.conf`, or `default folder`. None: nothing that was seen.
     pub via: Option<String>,
     /// What the file says of itself; only asked of libraries of NVIDIA's driver.
     pub elf: Seen<Elf>,

@@ -17,6 +17,7 @@ use super::{PASSWD_LIMIT, Source};
 use crate::facts::Seen;
 use crate::facts::environment::ProcessUser;
 use crate::facts::module_files::ModInfo;
+use crate::facts::software::{PRIVATE_LIBRARIES, is_file_of};
 use ids::Salt;
 use scan::{REDACTED, is_secret, rewrite, run, starts_word, without_addresses};
 use serde_json::Value;
@@ -612,6 +613,7 @@ impl Knowledge {
             }
             "HOST" | "HOSTNAME" if !value.is_empty() => return HOST.to_owned(),
             _ if value.is_empty() => return String::new(),
+            "LD_PRELOAD" => return self.any_text(&of_drivers(value)),
             _ if is_secret(name) || name.ends_with("_HOST") || name.starts_with("SSH_") => {
                 return REDACTED.to_owned();
             }
@@ -1000,6 +1002,16 @@ impl Knowledge {
             other => other,
         }
     }
+}
+
+/// What `LD_PRELOAD` has of the libraries of drivers: what else people put there is nobody's business.
+fn of_drivers(value: &str) -> String {
+    let kept = value.split([':', ' ']).filter(|path| {
+        PRIVATE_LIBRARIES
+            .iter()
+            .any(|library| is_file_of(library, path))
+    });
+    kept.collect::<Vec<_>>().join(":")
 }
 
 /// The rows of the file begin with names of users.

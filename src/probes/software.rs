@@ -4,7 +4,9 @@ mod building;
 mod toolkits;
 
 use super::kernel;
-use crate::facts::software::{CudaBuild, Library, RocmInstall, Software};
+use crate::facts::software::{
+    CudaBuild, Library, PRIVATE_LIBRARIES, RocmInstall, Software, is_file_of,
+};
 use crate::facts::{Failure, Seen};
 use crate::host::{Host, Listing, Stat, beside};
 use std::cell::RefCell;
@@ -131,6 +133,7 @@ const NARROW_FOLDERS: &[&str] = &[
 ];
 const NARROW_LIBRARIES: &[&str] = &["libcuda.so.1", "libnvidia-ml.so.1"];
 /// What brings the loader to a file, as the facts say it.
+const LOADER_PRELOAD: &str = "LD_PRELOAD";
 const LOADER_PATH: &str = "LD_LIBRARY_PATH";
 const LOADER_CACHE: &str = "/etc/ld.so.cache";
 const LOADER_CONFIG: &str = "/etc/ld.so.conf";
@@ -181,18 +184,24 @@ pub fn software(host: &Host) -> Seen<Software> {
     };
     let mut program_folders = PROGRAM_FOLDERS.to_vec();
     program_folders.retain(|folder| !host.stat(folder).is_absent());
+    let libraries = LIBRARIES
+        .iter()
+        .map(|(name, home, files)| {
+            let cached = cached.as_deref().unwrap_or_default();
+            let found = library(host, &folders, cached, name, *home, files);
+            ((*name).to_owned(), found)
+        })
+        .collect();
+    let preloaded = PRIVATE_LIBRARIES.iter().flat_map(|name| {
+        let files = preloaded(host, name).into_iter();
+        files.map(|(path, target)| (path, target.map(|_| ())))
+    });
     Seen::Got(Software {
-        libraries: LIBRARIES
-            .iter()
-            .map(|(name, home, files)| {
-                let cached = cached.as_deref().unwrap_or_default();
-                let found = library(host, &folders, cached, name, *home, files);
-                ((*name).to_owned(), found)
-            })
-            .collect(),
+        libraries,
         library_folders: folders
             .into_iter()
-            .map(|folder| (folder.path, folder.there))
+            .map(|folder| (folder.path, folder.there.into_inner()))
+            .chain(preloaded)
             .collect(),
         loader_cache_read: cached.is_some(),
         nvcc,
@@ -219,7 +228,8 @@ struct Folder {
     path: String,
     /// Where its links end.
     real: Seen<String>,
-    there: Seen<()>,
+    /// Of a private one also whether the libraries in it answered: nothing else shows that one may be there.
+    there: RefCell<Seen<()>>,
     /// What brings the loader to every file in it.
     via: Option<&'static str>,
     /// The distribution may have its libraries here.
@@ -228,6 +238,8 @@ struct Folder {
     needed: bool,
     /// It holds libraries for 32-bit programs.
     narrow: bool,
+    /// It is somebody's own, and not listed.
+    private: bool,
     /// Names of libraries in it.
     names: Listing,
 }
@@ -404,7 +416,11 @@ fn library_folders(
         if real.is_absent() {
             continue;
         }
-        let known = |folder: &&mut Folder| real.got().is_some() && folder.real == real;
+        let private = is_private(&path);
+        // One that is asked for less stands for no other.
+        let known = |folder: &&mut Folder| {
+            real.got().is_some() && folder.real == real && folder.private == private
+        };
         if let Some(folder) = folders.iter_mut().find(known) {
             folder.via = folder.via.or(via);
             continue;
@@ -414,14 +430,15 @@ fn library_folders(
         folders.push(Folder {
             main: MAIN_FOLDERS.contains(&target.as_str()),
             needed: is_wsl && path == WSL_FOLDER,
-            // Two names are not worth a listing.
-            names: if narrow {
+            // A few names are not worth a listing.
+            names: if narrow || private {
                 Listing::default()
             } else {
                 names.all(target).into_got().unwrap_or_default()
             },
             narrow,
-            there: real.as_ref().map(|_| ()),
+            private,
+            there: RefCell::new(real.as_ref().map(|_| ())),
             real,
             via,
             path,
@@ -431,7 +448,7 @@ fn library_folders(
     let has_own = |folder: &Folder| folder.path.ends_with("-linux-gnu") && folder.main;
     if folders
         .iter()
-        .any(|folder| has_own(folder) && folder.there.got().is_some())
+        .any(|folder| has_own(folder) && folder.there.borrow().got().is_some())
     {
         for folder in &mut folders {
             if folder.path.ends_with("/lib64") && folder.via == Some(DEFAULT_FOLDER) {
@@ -442,7 +459,7 @@ fn library_folders(
     folders
 }
 
-/// `LD_LIBRARY_PATH`. Folders in homes are private and were replaced by the door.
+/// `LD_LIBRARY_PATH`.
 fn loader_path(host: &Host) -> Vec<String> {
     let path = host.env("LD_LIBRARY_PATH").into_got().unwrap_or_default();
     path.split([':', ';'])
@@ -494,11 +511,34 @@ fn included(host: &Host, pattern: &str) -> Vec<String> {
         .collect()
 }
 
-/// An absolute folder of 64-bit libraries, outside of homes.
+/// Libraries that `LD_PRELOAD` puts in front of all others under this name, with their ends: one that is loaded already is
+/// taken for every other of its name. What else stands there the door left out.
+fn preloaded(host: &Host, name: &str) -> Vec<(String, Seen<String>)> {
+    let files = host.env(LOADER_PRELOAD).into_got().unwrap_or_default();
+    files
+        .split([':', ' '])
+        .filter(|path| path.starts_with('/') && is_file_of(name, path))
+        .take(ADDED_LIMIT)
+        .map(|path| (path.to_owned(), target(host, path)))
+        .collect()
+}
+
+/// A folder of a person.
+fn is_private(path: &str) -> bool {
+    let path = format!("{path}/");
+    path.contains("/home/") || path.starts_with("/root/")
+}
+
+/// A folder of 64-bit libraries outside of homes.
+fn system_folder(text: &str) -> Option<String> {
+    plain_folder(text).filter(|path| !is_private(path))
+}
+
+/// An absolute folder of 64-bit libraries.
 fn plain_folder(text: &str) -> Option<String> {
     let path = text.split('#').next().unwrap_or_default().trim();
     let path = path.trim_end_matches('/');
-    let left_out = ["/home/", "/root/", "i386", "i686", "lib32", "libx32"];
+    let left_out = ["i386", "i686", "lib32", "libx32"];
     (path.starts_with('/') && !left_out.iter().any(|word| path.contains(word)))
         .then(|| path.to_owned())
 }
@@ -529,7 +569,9 @@ fn library(
     let mut all_answered = true;
     let mut main_folder_answered = false;
     for folder in folders {
-        if folder.narrow && !NARROW_LIBRARIES.contains(&name) {
+        if folder.narrow && !NARROW_LIBRARIES.contains(&name)
+            || folder.private && !PRIVATE_LIBRARIES.contains(&name)
+        {
             continue;
         }
         let mut folder_answered = true;
@@ -550,6 +592,9 @@ fn library(
                 Seen::Absent => {}
                 other => {
                     folder_answered = false;
+                    if folder.private {
+                        folder.there.replace(other.as_ref().map(|_| ()));
+                    }
                     // Something of that name is there, whatever it is.
                     let name = first_part(file);
                     unknown |= folder.names.names.iter().any(|known| known == name);
@@ -559,16 +604,28 @@ fn library(
                 }
             }
         }
-        if folder.narrow {
+        if folder.narrow || folder.private {
             continue;
         }
         let needed = folder.needed || (home == Home::Rocm && folder.path.starts_with("/opt/rocm"));
         unknown |= needed && !folder_answered;
         all_answered &= folder_answered;
-        main_folder_answered |= folder_answered && folder.main && folder.there.got().is_some();
+        main_folder_answered |=
+            folder_answered && folder.main && folder.there.borrow().got().is_some();
     }
     found.sort_by_key(|(order, _)| *order);
-    let found: Vec<Library> = found.into_iter().map(|(_, library)| library).collect();
+    let preloaded = match PRIVATE_LIBRARIES.contains(&name) {
+        true => preloaded(host, name),
+        false => Vec::new(),
+    };
+    let preloaded = preloaded.into_iter().filter_map(|(path, target)| {
+        let target = target.into_got()?;
+        Some(library_file(host, name, path, target, Some(LOADER_PRELOAD)))
+    });
+    let mut all: Vec<Library> = preloaded.collect();
+    any_wide |= !all.is_empty();
+    all.extend(found.into_iter().map(|(_, library)| library));
+    let found = all;
     let proved = (main_folder_answered || all_answered) && !unknown;
     match failure {
         // What only 32-bit programs can load does not prove that there is nothing else.
@@ -580,7 +637,7 @@ fn library(
     }
 }
 
-/// What brings the loader to a file, and the place of that in the loader's order: its path, its cache or configuration, its
+/// What brings the loader to a file, and the place of that in the loader's order behind `LD_PRELOAD`: its path, its cache or configuration, its
 /// default folders, nothing at all.
 fn way_to(folder: &Folder, file: &str, cached: &[String]) -> (usize, Option<&'static str>) {
     let in_cache = || {
@@ -760,12 +817,16 @@ mod tests {
             "include x",
             "",
             "/",
-            "/home/a/lib",
             "/usr/lib32",
             "/usr/lib/i386-linux-gnu",
         ] {
             assert_eq!(plain_folder(other), None, "{other}");
         }
+        for home in ["/home/a/lib", "/data/home/a", "/root", "/root/lib"] {
+            assert_eq!(plain_folder(home).as_deref(), Some(home));
+            assert_eq!(system_folder(home), None, "{home}");
+        }
+        assert!(system_folder("/opt/root/lib").is_some());
     }
 
     #[test]

@@ -235,6 +235,26 @@ impl View<'_> {
         self.tables.row(&kinds::TOOLKIT, &name)
     }
 
+    /// What the first Python environment has that is built for this stack, in words, and its folder.
+    pub fn first_framework(&self, stack: Stack) -> Option<(String, &str)> {
+        let mut environments = self.environments.iter();
+        environments.find_map(|environment| match environment.kind {
+            Kind::Python(python)
+                if environment.stack == Some(stack) && self.is_first_python(&environment.key) =>
+            {
+                let key = environment.key.as_str();
+                let torch = python.torch.got().is_some_and(|torch| match stack {
+                    Stack::Rocm => torch.hip.got().is_some(),
+                    _ => torch.cuda.got().is_some(),
+                });
+                let framework = if torch { "PyTorch" } else { "JAX" };
+                let words = format!("{framework} in {key} is built for it");
+                Some((words, key))
+            }
+            _ => None,
+        })
+    }
+
     /// This environment is the one whose programs the user's shell starts.
     pub fn is_first_python(&self, key: &str) -> bool {
         let python = self.facts.python.got();

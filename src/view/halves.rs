@@ -84,7 +84,7 @@ impl View<'_> {
             library.path.contains(part) || target.contains(part)
         };
         // Neither is of the driver: that they are taken is another question.
-        if leads_to("/compat/") || leads_to("/stubs/") {
+        if leads_to("compat/") || leads_to("/stubs/") {
             return Compared::NotHere;
         }
         match self.library_version(library) {
@@ -126,7 +126,10 @@ impl View<'_> {
         self.nvidia_libraries_beside(version)
             .into_iter()
             .find_map(|(_, one)| match one {
-                Compared::Differs(library, of_library) => Some((library, of_library)),
+                // What a variable leads to stays as it is.
+                Compared::Differs(library, of_library) if library.of_environment().is_none() => {
+                    Some((library, of_library))
+                }
                 _ => None,
             })
     }

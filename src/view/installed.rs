@@ -7,6 +7,17 @@ use crate::facts::{Seen, Why};
 
 /// Folders of libraries for 32-bit programs.
 const NARROW_FOLDERS: &[&str] = &["/i386-linux-gnu/", "/arm-linux-gnueabihf/", "/lib32/"];
+/// Variables that bring the loader to libraries.
+const VARIABLES: [&str; 2] = ["LD_PRELOAD", "LD_LIBRARY_PATH"];
+/// Where drivers put their libraries.
+const SYSTEM: [&str; 6] = [
+    "/usr/lib/",
+    "/usr/lib64/",
+    "/lib/",
+    "/lib64/",
+    "/usr/local/nvidia/",
+    "/run/",
+];
 /// Lowest major version of a driver of NVIDIA that has CUDA. Lower numbers behind the name are those of the interface:
 /// `libcuda.so.1.1` under WSL and on Jetson boards.
 const FIRST_DRIVER: u32 = 100;
@@ -25,9 +36,17 @@ impl Library {
         self.path.contains("/stubs/")
     }
 
-    /// Of a forward-compatibility package (`cuda-compat-12-4`): it comes without a driver.
+    /// Of a forward-compatibility package (`/usr/local/cuda-12.4/compat`, conda's `cuda-compat`): it comes without a driver.
     pub fn is_compat(&self) -> bool {
-        self.path.contains("/compat/")
+        self.path.contains("compat/")
+    }
+
+    /// The variable that brings the loader to a copy which is not where drivers put theirs: it belongs to somebody's
+    /// environment.
+    pub fn of_environment(&self) -> Option<&str> {
+        let is_own = SYSTEM.iter().any(|folder| self.path.starts_with(folder));
+        let via = self.via.as_deref()?;
+        (VARIABLES.contains(&via) && !is_own).then_some(via)
     }
 
     /// The empty file that a container engine leaves behind.
@@ -83,20 +102,21 @@ impl View<'_> {
         })
     }
 
-    /// What might come before the libraries that were seen: a variable or a folder of it that could not be read.
+    /// What might come before the libraries that were seen: a variable, or a folder or file of it, that could not be read.
     pub fn unknown_before_libraries(&self) -> Option<String> {
-        const VARIABLE: &str = "LD_LIBRARY_PATH";
-        let folders = match self.variable(VARIABLE) {
-            Seen::Got(folders) => folders,
-            Seen::Absent => return None,
-            other => return Some(format!("{VARIABLE}: {}", other.map(|_| ()).why())),
-        };
         let asked = &self.facts.software.got()?.library_folders;
-        folders
-            .split(':')
-            .filter_map(|folder| Some((folder, asked.get(folder)?)))
-            .find(|(_, answer)| answer.is_unknown())
-            .map(|(folder, answer)| format!("{VARIABLE} leads to {folder}: {}", answer.why()))
+        VARIABLES.iter().find_map(|variable| {
+            let places = match self.variable(variable) {
+                Seen::Got(places) => places,
+                Seen::Absent => return None,
+                other => return Some(format!("{variable}: {}", other.map(|_| ()).why())),
+            };
+            places
+                .split([':', ' '])
+                .filter_map(|place| Some((place, asked.get(place.trim_end_matches('/'))?)))
+                .find(|(_, answer)| answer.is_unknown())
+                .map(|(place, answer)| format!("{variable} leads to {place}: {}", answer.why()))
+        })
     }
 
     /// The version that a library's file bears in its name behind `.so.`, where its links end: `580.126.09`,

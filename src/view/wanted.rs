@@ -60,11 +60,18 @@ impl View<'_> {
                 .then(|| format!("--require {}", stack.name())),
         );
         signs.add_found(self.accelerator_of(stack));
-        for variable in self.steering(stack) {
-            signs.add(
-                self.variable(variable)
-                    .map(|_| format!("{variable} is set")),
-            );
+        let is_here = self.gpus_of(stack).next().is_some();
+        // Schedulers set those of every maker.
+        if is_here || self.scheduler_job().is_none() {
+            for variable in self.steering(stack) {
+                signs.add(
+                    self.variable(variable)
+                        .map(|_| format!("{variable} is set")),
+                );
+            }
+        }
+        if is_here {
+            signs.add_found(self.first_framework(stack).map(|(framework, _)| framework));
         }
         for library in libraries(stack) {
             signs.add(self.own_library(library));

@@ -292,6 +292,16 @@ fn home_folders_are_found_by_their_form() {
         redactor.variable("LD_LIBRARY_PATH", "/home/alicia/lib:/home/bob/lib:/usr/lib"),
         format!("/home/USER/lib:/home/{bob}/lib:/usr/lib")
     );
+    for (value, kept) in [
+        (
+            "/home/alicia/lib/libcuda.so.1 /opt/x/libtcmalloc.so.4",
+            "/home/USER/lib/libcuda.so.1",
+        ),
+        ("/opt/x/libcudart.so.12:libnvidia-ml.so", "libnvidia-ml.so"),
+        ("/home/alicia/secret.so", ""),
+    ] {
+        assert_eq!(redactor.variable("LD_PRELOAD", value), kept);
+    }
     let path = redactor.variable("PATH", "/usr/bin:/mnt/c/Users/John Doe/AppData:/bin");
     assert!(!path.contains("John") && !path.contains("Doe"), "{path}");
     assert!(

@@ -1,6 +1,6 @@
 //! ROCm and CUDA on disk: which installations there are, of which version, and for which GPUs they have kernels.
 
-use super::{MAIN_FOLDERS, Names, first_on_path, plain_folder, program_file};
+use super::{MAIN_FOLDERS, Names, first_on_path, program_file, system_folder};
 use crate::facts::software::RocmInstall;
 use crate::facts::{Named, Seen};
 use crate::host::Host;
@@ -84,7 +84,7 @@ impl Roots {
 fn named_folders(host: &Host, variables: &[&str]) -> Vec<String> {
     variables
         .iter()
-        .filter_map(|name| plain_folder(&host.env(name).into_got()?))
+        .filter_map(|name| system_folder(&host.env(name).into_got()?))
         .filter_map(|folder| host.real(&folder).into_got())
         .collect()
 }
@@ -115,7 +115,7 @@ pub(super) fn cuda(host: &Host, names: &Names) -> (Installations<Seen<String>>, 
         roots.add(folder);
     }
     let nvcc = nvcc(host);
-    if let Some(folder) = nvcc.got().and_then(|folder| plain_folder(folder)) {
+    if let Some(folder) = nvcc.got().and_then(|folder| system_folder(folder)) {
         roots.add(folder);
     }
     let mut toolkits = BTreeMap::new();
@@ -137,7 +137,7 @@ pub(super) fn cuda(host: &Host, names: &Names) -> (Installations<Seen<String>>, 
 /// The folder that builds take for the toolkit, by the first variable that names one.
 pub(super) fn cuda_home(host: &Host) -> Seen<String> {
     let named = CUDA_VARIABLES.iter().map(|name| host.env(name));
-    Seen::first_of(named).and_then(|folder| match plain_folder(&folder) {
+    Seen::first_of(named).and_then(|folder| match system_folder(&folder) {
         // That of Debian's compiler is `/usr`.
         Some(folder) => host
             .real(&folder)
