@@ -6,7 +6,8 @@ use crate::facts::Seen;
 use crate::facts::rocm_smi::RocmSmiDevice;
 use crate::finding::{Finding, Severity};
 use crate::fix::{Fix, FixCall};
-use crate::view::{AtFirstUse, Gpu, Stack, View, Wanted};
+use crate::view::environments::Kind;
+use crate::view::{AtFirstUse, Gpu, Loaded, Stack, View, Wanted};
 use serde::{Deserialize, Serialize};
 
 /// How far a stack works.
@@ -99,6 +100,9 @@ fn compute(stack: Stack, view: &View, answers: &[Answer]) -> Readiness {
             ..row(State::Broken, fault.words(&errors, view))
         };
     }
+    if let Some(row) = nothing_to_drive(stack, view, answers) {
+        return row;
+    }
     let lost = |gpu: &Gpu| errors.iter().any(|fault| fault.gpus.contains(&gpu.key));
     // What is gone, given to a virtual machine or not to this container cannot work here, though no fault of it.
     let counts = |gpu: &Gpu| {
@@ -139,6 +143,51 @@ fn compute(stack: Stack, view: &View, answers: &[Answer]) -> Readiness {
                 ..row(State::Unknown, why)
             },
         },
+    }
+}
+
+/// A stack that somebody wants and that has no GPU here: there is none, or each is kept for virtual machines or is shared
+/// among them.
+fn nothing_to_drive(stack: Stack, view: &View, answers: &[Answer]) -> Option<Readiness> {
+    let row = |state, because: String| Some(Readiness::new(stack.name(), state, because));
+    let gpus: Vec<&Gpu> = view.gpus_of(stack).collect();
+    if gpus.is_empty() && view.gpus_whole && view.npus_of(stack).next().is_none() {
+        let because = format!("no {} GPU is here", vendor_name(stack));
+        return row(State::NotSetUp, because);
+    }
+    let is_shared = matches!(view.loaded("nvidia_vgpu_vfio"), Loaded::Yes(_));
+    if stack == Stack::Cuda && is_shared && view.nvidia_library(LIBCUDA) == Ok(None) {
+        let because =
+            "this host shares its GPUs among virtual machines, and its driver brings no CUDA along";
+        return row(State::NotSetUp, because.to_owned());
+    }
+    if gpus.is_empty() || !gpus.iter().all(|gpu| view.is_reserved(gpu)) {
+        return None;
+    }
+    let kept = answers.iter().find_map(|answer| {
+        let Verdict::Found(finding) = &answer.verdict else {
+            return None;
+        };
+        let of_gpus = matches!(answer.subject, Subject::Gpu(_)) && answer.is_about(stack, view);
+        let stands = answer.is_open() && answer.severity >= Severity::Warning;
+        (of_gpus && stands && answer.link == Link::Driver).then_some((answer, finding))
+    });
+    match kept {
+        Some((answer, finding)) => Some(Readiness {
+            broken_at: Some(answer.link),
+            ..Readiness::new(
+                stack.name(),
+                State::Broken,
+                said(finding, &answer.subject, view),
+            )
+        }),
+        None => row(
+            State::NotSetUp,
+            format!(
+                "each {} GPU here is kept for virtual machines",
+                vendor_name(stack)
+            ),
+        ),
     }
 }
 
@@ -202,7 +251,8 @@ fn answered(
 ) -> Result<Vec<String>, (String, bool)> {
     let found = worst(stack, view, answers);
     if gpus.is_empty() || stack == Stack::LevelZero {
-        return Err((nobody_asked(stack, &found, view), false));
+        let is_kept_out = view.gpus_of(stack).any(|gpu| gpu.passed_in == Some(false));
+        return Err((nobody_asked(stack, &found, view), is_kept_out));
     }
     let library = library_of(stack);
     let asked = match stack {
@@ -288,10 +338,14 @@ fn open_doubt(stack: Stack, view: &View, answers: &[Answer]) -> Option<String> {
             "whether programs may open its device nodes is not known: {why}"
         ));
     }
+    if stack == Stack::Cuda && view.wsl().is_none() && view.nvidia_library(LIBCUDA) == Ok(None) {
+        return Some(format!("{LIBCUDA} is nowhere that the loader looks"));
+    }
     // NVML says nothing of it: what programs load beside it takes few GPUs and only some drivers.
     if stack == Stack::Cuda
-        && let Seen::Got(library) = view.winner("libcuda.so.1")
+        && let Seen::Got(library) = view.winner(LIBCUDA)
         && library.is_compat()
+        && !view.compat_serves(library)
     {
         return Some(format!(
             "programs load {}, of a compatibility package, and whether that takes these GPUs is not known",
@@ -308,6 +362,9 @@ fn open_doubt(stack: Stack, view: &View, answers: &[Answer]) -> Option<String> {
                 ));
             }
         }
+    }
+    if stack == Stack::Rocm && view.wsl().is_none() && view.node(KFD).is_absent() {
+        return Some(format!("{KFD} does not exist"));
     }
     // ROCm SMI asks the display side of the driver; programs go through KFD.
     if stack == Stack::Rocm && view.facts.kfd.got().is_some() {
@@ -342,6 +399,10 @@ fn open_doubt(stack: Stack, view: &View, answers: &[Answer]) -> Option<String> {
 
 /// Node that every CUDA program opens.
 const UVM: &str = "/dev/nvidia-uvm";
+/// Library that every CUDA program loads.
+const LIBCUDA: &str = "libcuda.so.1";
+/// Node that every ROCm program opens.
+const KFD: &str = "/dev/kfd";
 
 /// A GPU that another driver holds, such as nouveau, is not one of the stack's; that this is wrong, a finding would say.
 fn is_driven_for_the_display(stack: Stack, gpu: &Gpu) -> bool {
@@ -400,11 +461,21 @@ fn faults(stack: Stack, view: &View, answers: &[Answer]) -> Vec<Fault> {
                 .iter()
                 .any(|gpu| of_gpu(gpu) && view.nvml_misses(gpu))
     };
+    // What the image of this container brings is what runs in it.
+    let is_image = |key: &String| {
+        let mut environments = view.environments.iter();
+        environments.any(|environment| {
+            matches!(environment.kind, Kind::Image)
+                && environment.key == *key
+                && environment.stack == Some(stack)
+        })
+    };
     let mut faults: Vec<Fault> = answers
         .iter()
         // What only building wants keeps no program from running.
         .filter(|answer| {
-            let breaks = answer.link < Link::Toolkit || is_lost(answer);
+            let of_container = answer.link == Link::Container && view.in_container();
+            let breaks = answer.link < Link::Toolkit || of_container || is_lost(answer);
             answer.severity == Severity::Error && breaks
         })
         .filter_map(|answer| {
@@ -421,6 +492,7 @@ fn faults(stack: Stack, view: &View, answers: &[Answer]) -> Vec<Fault> {
                 Subject::Gpu(key) if view.gpus_of(stack).any(|gpu| gpu.key == *key) => {
                     (false, vec![key.clone()])
                 }
+                Subject::Environment(key) if is_image(key) => (true, Vec::new()),
                 Subject::Stack(_) | Subject::Gpu(_) | Subject::Environment(_) => return None,
             };
             let root = answer.folded_into.and_then(|root| answers.get(root));
@@ -455,7 +527,7 @@ fn not_set_up(stack: Stack, wanted: &Wanted, view: &View, answers: &[Answer]) ->
         };
         (answer.is_about(stack, view)
             && answer.folded_into.is_none()
-            && answer.link <= Link::Driver)
+            && (answer.link <= Link::Driver || answer.link == Link::Container))
             .then_some((answer, finding))
     });
     let recipe = match stack {

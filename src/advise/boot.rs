@@ -5,8 +5,7 @@ use crate::facts::Seen;
 use crate::facts::module_files::InstalledKernel;
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::version::Version;
-use crate::view::{DriverGround, Gpu, Loaded, NextModule, Stack, View};
+use crate::view::{Brings, DriverGround, NextModule, Stack, View};
 
 /// What is to be said before the plan. Empty: nothing waits, or nothing is known.
 pub(super) fn steps(view: &View, tables: &Tables) -> Vec<Step> {
@@ -72,69 +71,29 @@ fn replaced(stack: Stack, view: &View) -> Option<Step> {
     Some(step_of(view, &FixCall::new("reboot"))?.because(why))
 }
 
-/// The flavour of a kernel behind its numbers: `generic`, `lts`; empty where it has none.
-fn flavour(release: &str) -> &str {
-    let last = release.rsplit('-').next().unwrap_or_default();
-    let is_word = last.starts_with(|c: char| c.is_ascii_alphabetic()) && last != release;
-    if is_word { last } else { "" }
-}
-
-/// The newest installed kernel of the running one's flavour, where that is newer than the running one. Which one really
-/// boots, the boot loader decides.
-fn newest<'v>(running: &str, view: &'v View) -> Option<(&'v str, &'v InstalledKernel)> {
-    let files = view.facts.module_files.got()?;
-    let kernels = files.kernels.items.iter();
-    let (release, kernel) = kernels
-        .filter(|(release, kernel)| {
-            kernel.modules_dep.got().is_some() && flavour(release) == flavour(running)
-        })
-        .max_by_key(|(release, _)| Version::parse(release))?;
-    (Version::parse(release) > Version::parse(running)).then_some((release, kernel))
-}
-
 /// NVIDIA's driver runs, and the newest kernel has no module of it.
 fn next_boot(running: &str, view: &View, tables: &Tables) -> Option<Step> {
-    let gpus: Vec<&Gpu> = view
-        .gpus_of(Stack::Cuda)
-        .filter(|gpu| gpu.is_held_by("nvidia"))
-        .collect();
-    let (release, kernel) = newest(running, view)?;
-    let runs = matches!(view.loaded("nvidia"), Loaded::Yes(_))
-        && view.module_files("nvidia").got().is_some()
-        && view.driver_container().is_none();
-    if gpus.is_empty() || !runs || !kernel.modules.get("nvidia").is_absent() {
-        return None;
-    }
-    let is_one = |names: &[&str]| names.iter().any(|name| view.is_of_family(name));
-    // Images bring driver and kernel together.
-    if is_one(&["nixos", "ostree"]) {
-        return None;
-    }
-    let broken = format!(
-        "The next boot will likely break: kernel {release}, the newest one here, has no NVIDIA module built"
-    );
-    match (view.builder_of("nvidia"), view.ready_nvidia_module()) {
-        (Seen::Got(builder), _) if builder.source.contains("akmods") => Some(words(format!(
+    let kernel = view.next_kernel_without_nvidia()?;
+    let release = kernel.release;
+    let Some(broken) = kernel.says() else {
+        return Some(words(format!(
             "Kernel {release}, which is likely to boot next, has no NVIDIA module yet; akmods builds it while that kernel starts, so the first start takes some minutes"
-        ))),
-        (Seen::Got(_), _) => {
-            let why = match kernel.headers {
-                Seen::Got(false) => format!("{broken}, and no headers to build it with"),
-                _ => format!("{broken}; DKMS may still build it while that kernel starts"),
-            };
-            let call = view.nvidia_module_fixes(release, &gpus, tables);
-            call.first()
-                .and_then(|call| step_of(view, call))
-                .map(|step| step.because(why))
+        )));
+    };
+    let mended = |why: String| {
+        let calls = view.nvidia_module_fixes(release, &kernel.gpus, tables);
+        let step = step_of(view, calls.first()?)?;
+        Some(step.because(why))
+    };
+    match kernel.brings {
+        Brings::Dkms if kernel.lacks_headers => {
+            mended(format!("{broken}, and no headers to build it with"))
         }
-        // Ready-made modules of enterprise distributions serve several kernels, and their packages link them in.
-        (Seen::Absent, Seen::Got(_)) if !is_one(&["rhel", "suse"]) => {
-            let call = view.nvidia_module_fixes(release, &gpus, tables);
-            call.first()
-                .and_then(|call| step_of(view, call))
-                .map(|step| step.because(broken))
-        }
-        (Seen::Absent, Seen::Absent) => Some(
+        Brings::Dkms => mended(format!(
+            "{broken}; DKMS may still build it while that kernel starts"
+        )),
+        Brings::Akmods | Brings::Package => mended(broken),
+        Brings::Nothing => Some(
             words(format!(
                 "Install the driver again once kernel {release} runs, or start {running} in the boot menu"
             ))
@@ -142,26 +101,5 @@ fn next_boot(running: &str, view: &View, tables: &Tables) -> Option<Step> {
                 "{broken}, and nothing on this system was found that builds one"
             )),
         ),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flavours_of_kernels() {
-        for (release, wanted) in [
-            ("6.8.0-45-generic", "generic"),
-            ("6.1.0-18-amd64", "amd64"),
-            ("6.6.44-1-lts", "lts"),
-            ("6.10.3-arch1-2", ""),
-            ("6.11.4-301.fc41.x86_64", ""),
-            ("5.14.0-503.el9.x86_64", ""),
-            ("6.4.0-150600.23.25-default", "default"),
-        ] {
-            assert_eq!(flavour(release), wanted, "{release}");
-        }
     }
 }

@@ -121,7 +121,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         }
         return saw(finding).into();
     }
-    if gpus.iter().all(|gpu| gpu.data_centre) {
+    if view.compat_serves(compat) {
         return Verdict::fine(format!(
             "{} gives these GPUs the CUDA of driver {version}",
             compat.path

@@ -15,6 +15,9 @@ pub mod amdgpu_init_failed;
 pub mod amdgpu_mes_firmware_bad;
 pub mod amdgpu_param_suspicious;
 pub mod amdgpu_render_minors_exhausted;
+pub mod container_driver_capabilities_missing;
+pub mod container_driver_library_mismatch;
+pub mod container_without_gpu_devices;
 pub mod cuda_compat_misused;
 pub mod cuda_device_order_differs;
 pub mod cuda_newer_than_driver;
@@ -132,6 +135,9 @@ pub const ALL: &[Check] = &[
     amdgpu_mes_firmware_bad::CHECK,
     amdgpu_param_suspicious::CHECK,
     amdgpu_render_minors_exhausted::CHECK,
+    container_driver_capabilities_missing::CHECK,
+    container_driver_library_mismatch::CHECK,
+    container_without_gpu_devices::CHECK,
     cuda_compat_misused::CHECK,
     cuda_device_order_differs::CHECK,
     cuda_newer_than_driver::CHECK,

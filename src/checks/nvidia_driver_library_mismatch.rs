@@ -53,7 +53,7 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
             );
         }
     };
-    let compared = compare(loaded, view);
+    let compared = view.nvidia_libraries_beside_loaded(loaded);
     let differs = |(_, one): &&(&str, Compared)| matches!(one, Compared::Differs(..));
     if nvml_refuses || compared.iter().any(|one| differs(&one)) {
         // In a container this would be its engine's fault.
@@ -83,18 +83,6 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
         },
         None => Verdict::NotHere,
     }
-}
-
-/// The libraries beside the loaded module.
-fn compare<'v>(loaded: &'v str, view: &'v View) -> [(&'static str, Compared<'v>); 2] {
-    view.nvidia_libraries_beside(loaded).map(|(name, one)| {
-        // It compares the versions itself before it answers anything else.
-        let is_answered = name == "libnvidia-ml.so.1" && view.facts.nvml.got().is_some();
-        match is_answered {
-            true => (name, Compared::Fits(loaded)),
-            false => (name, one),
-        }
-    })
 }
 
 const WHY: &str =

@@ -1,7 +1,6 @@
 //! NVIDIA's driver runs, and its libraries for 64-bit programs are not there.
 
 use crate::check::Verdict;
-use crate::facts::Seen;
 use crate::finding::{Finding, Severity};
 use crate::fix::FixCall;
 use crate::tables::Tables;
@@ -16,7 +15,8 @@ crate::check! {
     ///
     /// ## How it comes about
     /// Many distributions pack them apart from what games and the display need, so the driver works for pictures and not for
-    /// CUDA. Or only the 32-bit copy was installed, with a game store. Where nothing here computes, the finding is a note.
+    /// CUDA. Or only the 32-bit copy was installed, with a game store. Or the libraries lie in a folder of the driver, and the
+    /// links that lead there are gone. Where nothing here computes, the finding is a note.
     ///
     /// ## How to confirm
     /// `ldconfig -p | grep -E 'libcuda.so.1|libnvidia-ml.so.1'`; `nvidia-smi` lies in the same package as a rule.
@@ -44,25 +44,13 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
     {
         return Verdict::NotHere;
     }
-    let (cuda, nvml) = (view.winner(CUDA), view.winner(NVML));
-    let missing = match (&cuda, &nvml) {
-        (Seen::Absent, _) => CUDA,
-        (Seen::Got(_), Seen::Absent) => NVML,
-        (Seen::Got(cuda), Seen::Got(nvml)) => {
+    let (missing, nvml_too) = match (view.nvidia_library(CUDA), view.nvidia_library(NVML)) {
+        (Ok(None), nvml) => (CUDA, nvml == Ok(None)),
+        (Ok(Some(_)), Ok(None)) => (NVML, true),
+        (Ok(Some(cuda)), Ok(Some(nvml))) => {
             return Verdict::fine(format!("{} and {} are there", cuda.path, nvml.path));
         }
-        (Seen::Got(_), other) => {
-            return Verdict::cannot_tell(
-                format!("{NVML}: {}", other.as_ref().map(|_| ()).why()),
-                WOULD_TELL,
-            );
-        }
-        (other, _) => {
-            return Verdict::cannot_tell(
-                format!("{CUDA}: {}", other.as_ref().map(|_| ()).why()),
-                WOULD_TELL,
-            );
-        }
+        (Err(why), _) | (_, Err(why)) => return Verdict::cannot_tell(why, WOULD_TELL),
     };
     if let Some(why) = not_known(view) {
         return Verdict::cannot_tell(
@@ -70,7 +58,7 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
             WOULD_TELL,
         );
     }
-    found(missing, nvml.is_absent(), view)
+    found(missing, nvml_too, view)
 }
 
 /// What keeps the absence of a library from being a fault for certain.
@@ -105,26 +93,38 @@ fn found(missing: &'static str, nvml_too: bool, view: &View) -> Verdict {
         .library(missing)
         .into_got()
         .and_then(|files| files.iter().find(|file| file.is_32_bit()));
+    // It may be there, and nothing leads the loader to it.
+    let aside = view.winner(missing).into_got();
     let title = match (narrow, missing) {
+        _ if aside.is_some() => {
+            format!("{missing} is there, and nothing leads the loader to it")
+        }
         (Some(_), _) => format!("{missing} is there for 32-bit programs alone"),
         (None, NVML) => format!("NVIDIA's driver runs, and {NVML} is missing"),
         (None, _) => format!("NVIDIA's driver runs, and {CUDA} is missing: nothing can use CUDA"),
     };
     let cause = match (narrow, missing) {
-        (Some(_), _) => "only-32-bit",
-        (None, NVML) => "no-nvml",
-        (None, _) => "no-libcuda",
+        (Some(_), _) if aside.is_none() => "only-32-bit",
+        (_, NVML) => "no-nvml",
+        (_, _) => "no-libcuda",
     };
     let mut finding = Finding::new(title).cause(cause);
     let lacks = match (missing, nvml_too) {
+        _ if aside.is_some() => format!("does not name {missing}"),
         (CUDA, true) => format!("holds neither {CUDA} nor {NVML} for 64-bit programs"),
         _ => format!("holds no {missing} for 64-bit programs"),
     };
-    for folder in folders(view) {
-        finding = finding.saw(folder, lacks.as_str());
-    }
-    if let Some(file) = narrow {
-        finding = finding.saw(&file.path, "is there, for 32-bit programs");
+    if let Some(file) = aside {
+        finding = finding
+            .saw(&file.path, "is there")
+            .saw("/etc/ld.so.cache", lacks);
+    } else {
+        for folder in folders(view) {
+            finding = finding.saw(folder, lacks.as_str());
+        }
+        if let Some(file) = narrow {
+            finding = finding.saw(&file.path, "is there, for 32-bit programs");
+        }
     }
     let loaded = view.loaded_words("nvidia");
     finding = finding.saw(loaded.source, loaded.says);
@@ -147,7 +147,10 @@ fn found(missing: &'static str, nvml_too: bool, view: &View) -> Verdict {
             NVML => "nvidia-smi and all that counts or watches GPUs need it; CUDA itself does not",
             _ => "Every CUDA program loads it first; the toolkit and frameworks do not bring it along",
         })
-        .fix(fix)
+        .fix(match aside {
+            Some(_) => FixCall::new("lead-loader-to-nvidia-libraries").with("file", missing),
+            None => fix,
+        })
         .into()
 }
 

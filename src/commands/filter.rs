@@ -150,6 +150,7 @@ mod tests {
                 verdict("other", "found"),
             ],
             untold: vec![untold("other (gpu 0)"), untold("pci")],
+            next_boot: None,
             hint: None,
             counts: Counts::default(),
             facts: None,

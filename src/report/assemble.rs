@@ -55,6 +55,9 @@ pub fn assemble(
         origin: origin.words.clone(),
         clock: origin.clock.clone(),
         host: host_line(view),
+        next_boot: view
+            .next_kernel_without_nvidia()
+            .and_then(|kernel| kernel.says()),
         hint: hint(view),
         gpus_whole: view.gpus_whole,
         not_gpus: view.not_gpus.iter().map(not_gpu_row).collect(),

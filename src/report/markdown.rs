@@ -6,9 +6,9 @@
 use super::style::clean;
 use super::words::{
     addresses, commands, conditions, confidence, counted, driver_words, explained, filled, gib,
-    gpu_key, grouped, groups, indexes, link_words, neutral, no_gpu_words, not_judged, place_of,
-    question, safe, severity, stack_words, stacks, state, subject_words, subjects, system_words,
-    title, title_of, verdict_words,
+    gpu_key, grouped, groups, indexes, link_words, neutral, next_boot_words, no_gpu_words,
+    not_judged, place_of, question, safe, severity, stack_words, stacks, state, subject_words,
+    subjects, system_words, title, title_of, verdict_words,
 };
 use super::{FindingRow, Report, UntoldRow, VerdictRow};
 use crate::finding::{Evidence, Severity};
@@ -71,7 +71,11 @@ fn verdict(report: &Report) -> String {
             vec![inline(&name), state, inline(&because)]
         })
         .collect();
-    text + &table(&["stack", "state", "because"], &rows)
+    text += &table(&["stack", "state", "because"], &rows);
+    if let Some(words) = next_boot_words(report) {
+        let _ = writeln!(text, "**{}**\n", inline(&words));
+    }
+    text
 }
 
 fn findings(report: &Report) -> String {

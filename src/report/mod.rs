@@ -50,6 +50,9 @@ pub struct Report {
     pub verdicts: Vec<VerdictRow>,
     /// What could not be told.
     pub untold: Vec<UntoldRow>,
+    /// What works now and will likely break with the next boot, in one line.
+    #[serde(default)]
+    pub next_boot: Option<String>,
     /// A hint where there is no GPU.
     pub hint: Option<String>,
     /// Open findings by severity, and the rest by kind.

@@ -12,9 +12,9 @@ mod tests;
 use super::page::{INSET, Page, Sign, sign_line};
 use super::style::{Style, Verbosity, clean};
 use super::words::{
-    Question, addresses, counted, doubtful, filled, gib, gpu_key, grouped, is_broken, no_gpu_words,
-    not_judged, nothing_told, question, safe, stack_words, stacks, subject_words, system_words,
-    verdict_words,
+    Question, addresses, counted, doubtful, filled, gib, gpu_key, grouped, is_broken,
+    next_boot_words, no_gpu_words, not_judged, nothing_told, question, safe, stack_words, stacks,
+    subject_words, system_words, verdict_words,
 };
 use super::{Report, UntoldRow, VerdictRow};
 use crate::finding::Severity;
@@ -150,6 +150,9 @@ fn verdict(report: &Report, page: &mut Page) {
     }
     for readiness in stacks(report) {
         stack_line(report, readiness, page);
+    }
+    if let Some(text) = next_boot_words(report) {
+        sign_line(Sign::Warning, &text, page);
     }
     if let Some(text) = not_judged(report) {
         let sign = if report.findings.is_empty() {
@@ -391,6 +394,7 @@ fn footer(report: &Report, verbosity: Verbosity, page: &mut Page) {
         (1.., _) => Sign::Bad,
         _ if contradicts => Sign::Bad,
         (0, 1..) => Sign::Warning,
+        (0, 0) if report.next_boot.is_some() => Sign::Warning,
         (0, 0) if nothing_told(report) || doubtful(report).is_some() => Sign::Unknown,
         (0, 0) => Sign::Good,
     };
@@ -398,7 +402,8 @@ fn footer(report: &Report, verbosity: Verbosity, page: &mut Page) {
     let mut rest = Vec::new();
     // Where nothing was found, the verdict says it.
     let doubt = doubtful(report)
-        .filter(|_| matches!(sign, Sign::Unknown) && counts.notes > 0)
+        .filter(|_| matches!(sign, Sign::Unknown | Sign::Warning) && counts.notes > 0)
+        .filter(|_| counts.errors + counts.warnings == 0)
         .map_or(String::new(), |doubt| format!(", but {doubt}"));
     for (number, words) in [
         (counts.fine, "fine"),

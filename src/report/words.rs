@@ -456,6 +456,11 @@ pub(super) fn not_judged(report: &Report) -> Option<&'static str> {
     }
 }
 
+/// That the next boot will likely break what works now, and who tells how to mend it.
+pub(super) fn next_boot_words(report: &Report) -> Option<String> {
+    filled(&report.next_boot).map(|text| format!("{text}; `gpucheck advise` tells what to do"))
+}
+
 /// That no GPU was found, or why that is not known.
 pub(super) fn no_gpu_words(report: &Report) -> String {
     if report.gpus_whole {
@@ -504,8 +509,12 @@ pub(super) fn verdict_words(report: &Report) -> String {
     }
 }
 
-/// Something of a stack did not answer as it does where the stack works, and no finding says what is wrong.
+/// Something of a stack did not answer as it does where the stack works, and no finding says what is wrong; or the next boot
+/// breaks it.
 pub(super) fn doubtful(report: &Report) -> Option<String> {
+    if report.next_boot.is_some() {
+        return Some("the next boot will likely break".to_owned());
+    }
     let stacks = stacks(report);
     let of_vendor = |row: &&&Readiness| vendor_of(&row.stack).is_some();
     let mut rows = stacks.iter().filter(of_vendor);

@@ -73,23 +73,33 @@ impl View<'_> {
         LIBRARIES.map(|name| (name, self.library_beside(name, module)))
     }
 
+    /// The same for the module that is loaded: NVML compares the versions before it answers anything else.
+    pub fn nvidia_libraries_beside_loaded<'v>(
+        &'v self,
+        loaded: &'v str,
+    ) -> [(&'static str, Compared<'v>); 2] {
+        let is_answered = self.facts.nvml.got().is_some();
+        self.nvidia_libraries_beside(loaded).map(|(name, one)| {
+            match is_answered && name == LIBRARIES[0] {
+                true => (name, Compared::Fits(loaded)),
+                false => (name, one),
+            }
+        })
+    }
+
     fn library_beside<'v>(&'v self, name: &str, module: &'v str) -> Compared<'v> {
         let library = match self.winner(name) {
             Seen::Got(library) => library,
             Seen::Absent => return Compared::NotHere,
             other => return Compared::Unknown(other.map(|_| ()).why()),
         };
-        let leads_to = |part: &str| {
-            let target = library.target.got().map_or("", String::as_str);
-            library.path.contains(part) || target.contains(part)
-        };
         // Neither is of the driver: that they are taken is another question.
-        if leads_to("compat/") || leads_to("/stubs/") {
+        if leads_to(library, "compat/") || leads_to(library, "/stubs/") {
             return Compared::NotHere;
         }
         match self.library_version(library) {
             Some(version) if version == module => Compared::Fits(module),
-            Some(_) if library.via.is_none() && !OWN_FOLDERS.iter().any(|own| leads_to(own)) => {
+            Some(_) if library.via.is_none() && !is_in_own_folder(library) => {
                 Compared::Unknown(format!(
                     "nothing that was seen brings the loader to {}, which is of another version than the module",
                     library.path
@@ -98,6 +108,45 @@ impl View<'_> {
             Some(version) => Compared::Differs(library, version),
             None => Compared::Unknown(format!("{} does not name its version", library.path)),
         }
+    }
+
+    /// The library of NVIDIA's driver that programs load by this name. None: proved that there is none, or that nothing leads
+    /// the loader to the one that is there. The error: why that is not known.
+    pub fn nvidia_library(&self, name: &str) -> Result<Option<&Library>, String> {
+        let library = match self.winner(name) {
+            Seen::Got(library) => library,
+            Seen::Absent => return Ok(None),
+            other => return Err(format!("{name}: {}", other.map(|_| ()).why())),
+        };
+        if library.via.is_some() || is_in_own_folder(library) {
+            return Ok(Some(library));
+        }
+        let software = self.facts.software.got();
+        let path = &library.path;
+        match self.unknown_before_libraries() {
+            Some(why) => Err(format!("what leads the loader to {path}: {why}")),
+            None if software.is_some_and(|software| software.loader_cache_read) => Ok(None),
+            None => Err(format!(
+                "nothing that was seen leads the loader to {path}, and its cache was not read"
+            )),
+        }
+    }
+
+    /// A compatibility library of CUDA is known to serve the GPUs of this place: it is as new as the module, or newer and they
+    /// are for data centres, for which NVIDIA made it.
+    pub fn compat_serves(&self, compat: &Library) -> bool {
+        let version = self.library_version(compat).and_then(Version::parse);
+        let loaded = self.nvidia_loaded_version().into_got();
+        let loaded = loaded.and_then(|(loaded, _)| Version::parse(loaded));
+        let (Some(version), Some(loaded)) = (version, loaded) else {
+            return false;
+        };
+        let mut gpus = self
+            .gpus_of(Stack::Cuda)
+            .filter(|gpu| gpu.passed_in != Some(false))
+            .peekable();
+        let is_any = gpus.peek().is_some();
+        is_any && (version == loaded || version > loaded && gpus.all(|gpu| gpu.data_centre))
     }
 
     /// The loaded module and a library are known to differ, which no program of this system gets past.
@@ -109,12 +158,9 @@ impl View<'_> {
         let Seen::Got((loaded, _)) = self.nvidia_loaded_version() else {
             return false;
         };
-        let beside = self.nvidia_libraries_beside(loaded);
-        let is_answered = self.facts.nvml.got().is_some();
-        beside.iter().any(|(name, one)| {
-            let is_refuted = is_answered && *name == LIBRARIES[0];
-            matches!(one, Compared::Differs(..)) && !is_refuted
-        })
+        self.nvidia_libraries_beside_loaded(loaded)
+            .iter()
+            .any(|(_, one)| matches!(one, Compared::Differs(..)))
     }
 
     /// The version of the libraries that stay behind when the next start loads another module than now: that restart parts what
@@ -172,6 +218,16 @@ impl View<'_> {
             _ => PackageHalves::NotHere,
         }
     }
+}
+
+/// A part of the path under which a library was found, or where its links end.
+fn leads_to(library: &Library, part: &str) -> bool {
+    let target = library.target.got().map_or("", String::as_str);
+    library.path.contains(part) || target.contains(part)
+}
+
+fn is_in_own_folder(library: &Library) -> bool {
+    OWN_FOLDERS.iter().any(|own| leads_to(library, own))
 }
 
 fn half<'v>(patterns: &[&str], view: &'v View<'_>) -> Seen<Half<'v>> {

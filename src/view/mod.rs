@@ -4,6 +4,7 @@
 pub mod access;
 mod amdgpu;
 mod ask;
+mod boot;
 mod builds;
 mod drivers;
 pub mod environments;
@@ -24,6 +25,7 @@ mod wanted;
 pub use crate::terms::{Stack, Vendor};
 pub use amdgpu::{AmdgpuGround, MissingFirmware, carries_drivers_back};
 pub use ask::{AtFirstUse, Loaded, NvmlGround, RELEASE_FILE, normalised};
+pub use boot::{Brings, KernelWithoutNvidia};
 pub use builds::{BuildGround, DkmsTree, NextModule, build_fix, is_akmods};
 pub use drivers::{
     DriverGround, FitGround, Flavour, GpusToDrive, Takes, first_branch, is_of_module, is_set_aside,

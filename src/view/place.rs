@@ -112,6 +112,11 @@ impl View<'_> {
         matches!(self.place, Seen::Got(Place::Container(_)))
     }
 
+    /// A container that is a system of its own, into which its user installs the libraries of drivers: no engine lends them.
+    pub fn container_is_system(&self) -> bool {
+        matches!(&self.place, Seen::Got(Place::Container(engine)) if ["lxc", "systemd-nspawn", "nodes passed in"].contains(&engine.as_str()))
+    }
+
     /// What shows that this is a container.
     pub fn container_mark(&self) -> Option<&'static str> {
         container_engine(self.facts).map(|(_, mark)| mark)

@@ -113,11 +113,12 @@ impl View<'_> {
         }
     }
 
-    /// A data-centre accelerator that no virtual machine is to have, or a partition mode that somebody set.
+    /// A data-centre accelerator that no virtual machine and no other container is to have, or a partition mode that somebody
+    /// set.
     fn accelerator_of(&self, stack: Stack) -> Option<String> {
         let gpu = self
             .gpus_of(stack)
-            .filter(|gpu| !self.is_reserved(gpu))
+            .filter(|gpu| !self.is_reserved(gpu) && gpu.passed_in != Some(false))
             .find(|gpu| gpu.data_centre || gpu.kfd_nodes.len() > 1 || self.is_partitioned(gpu))?;
         let name = gpu.name.as_deref().unwrap_or("this GPU");
         Some(if gpu.data_centre {
@@ -166,7 +167,7 @@ impl View<'_> {
     fn signs_of_nvidia_driver(&self, signs: &mut Signs) {
         signs.add_found(
             self.gpus_of(Stack::Cuda)
-                .find(|gpu| gpu.is_held_by("nvidia"))
+                .find(|gpu| gpu.is_held_by("nvidia") && gpu.passed_in != Some(false))
                 .map(|gpu| format!("{} is bound to nvidia", gpu.key)),
         );
         if self.gpus_of(Stack::Cuda).next().is_none() {
@@ -209,7 +210,7 @@ impl View<'_> {
         }
         signs.add_found(
             self.gpus_of(Stack::Rocm)
-                .find(|gpu| gpu.flavour.as_deref() == Some("dkms"))
+                .find(|gpu| gpu.flavour.as_deref() == Some("dkms") && gpu.passed_in != Some(false))
                 .map(|_| "the loaded amdgpu module is AMD's own".to_owned()),
         );
         signs.add(self.built_from_source("amdgpu"));

@@ -42,6 +42,7 @@ fn empty() -> Report {
         findings: Vec::new(),
         verdicts: Vec::new(),
         untold: Vec::new(),
+        next_boot: None,
         hint: None,
         counts: Counts::default(),
         facts: None,
@@ -321,6 +322,7 @@ fn no_gpu_with_hint() -> Report {
             ready("cuda", State::NotSetUp, "no NVIDIA GPU"),
             ready("vulkan", State::NotSetUp, "no GPU"),
         ],
+        next_boot: None,
         hint: Some(
             "this is a virtual machine (KVM): a GPU of the host is seen only when it is passed through"
                 .to_owned(),
@@ -420,6 +422,7 @@ fn hostile() -> Report {
             severity: None,
         }],
         untold: vec![unanswered(HOSTILE, HOSTILE, HOSTILE)],
+        next_boot: None,
         hint: text(),
         ..empty()
     }
