@@ -346,7 +346,8 @@ enum Speaker {
 }
 
 /// A row: who prints it, a text in which `*` stands for anything, what it says given what stands for the `*`.
-/// A text may stand anywhere in the line unless it begins with `^`; with `$` at its end the line ends there.
+/// A text may stand anywhere in what its driver says; one of `Other` anywhere in what is said of a device, and else at the start
+/// of the line. With `^` the line begins with it, with `$` at its end the line ends there.
 type Row = (Speaker, &'static str, fn(&[&str]) -> Option<Kind>);
 
 use Speaker::{Amd, Intel, Nvidia, Other};
@@ -356,14 +357,17 @@ const ROWS: &[Row] = &[
     // open-gpu-kernel-modules src/nvidia/src/kernel/gpu/rc/kernel_rc.c: "Xid (PCI:%04x:%02x:%02x GPU-I:%02u): %d, pid=%s, name=%s, %s";
     // drivers before 346 wrote "Xid (0000:03:00): 14, ..." (quoted).
     (Nvidia, "^NVRM: Xid (*): *, *", |words| {
-        xid(words[1], words[2])
+        xid(words[0], words[1], words[2])
     }),
-    (Nvidia, "^NVRM: Xid (*): *", |words| xid(words[1], "")),
+    (Nvidia, "^NVRM: Xid (*): *", |words| {
+        xid(words[0], words[1], "")
+    }),
     // src/common/nvswitch/kernel/inc/common_nvswitch.h
-    (Nvidia, "SXid (*): *, *", |words| {
+    (Nvidia, "^nvidia-nvswitch*: SXid (*): *, *", |words| {
+        xid_address(words[1])?;
         Some(Kind::Sxid {
-            number: number(words[1])?,
-            text: words[2].to_owned(),
+            number: number(words[2])?,
+            text: words[3].to_owned(),
         })
     }),
     // src/nvidia/arch/nvalloc/unix/src/osapi.c, rm_is_supported_device
@@ -635,7 +639,7 @@ const ROWS: &[Row] = &[
         "^* module verification failed: signature and/or required key missing",
         |words| {
             Some(Kind::ModuleUnverified {
-                module: module(words[0]),
+                module: module(words[0])?,
             })
         },
     ),
@@ -666,7 +670,7 @@ const ROWS: &[Row] = &[
     }),
     (Other, "^*: Unknown symbol * (err", |words| {
         Some(Kind::UnknownSymbol {
-            module: module(words[0]),
+            module: module(words[0])?,
             symbol: words[1].to_owned(),
         })
     }),
@@ -696,14 +700,15 @@ const ROWS: &[Row] = &[
     // kernel/module/main.c, unknown_module_param_cb
     (Other, "^*: unknown parameter '*' ignored", |words| {
         Some(Kind::UnknownParameter {
-            module: words[0].to_owned(),
+            module: module(words[0])?,
             parameter: words[1].to_owned(),
         })
     }),
     // drivers/base/dd.c, before and since Linux 6.10
-    (Other, "probe of * failed with error *", |words| {
+    (Other, "^*: probe of * failed with error *", |words| {
+        module(words[0])?;
         Some(Kind::ProbeFailed {
-            error: number(words[1])?,
+            error: number(words[2])?,
         })
     }),
     (Other, "probe with driver * failed with error *", |words| {
@@ -768,13 +773,23 @@ const ROWS: &[Row] = &[
     (Other, "AMD-Vi: Event logged [IO_PAGE_FAULT", |_| {
         Some(Kind::IommuFault)
     }),
+    (
+        Other,
+        "^iommu ivhd*: AMD-Vi: Event logged [IO_PAGE_FAULT",
+        |_| Some(Kind::IommuFault),
+    ),
     (Other, "DMAR: [DMA * Request device [*]", |_| {
         Some(Kind::IommuFault)
     }),
     // mm/oom_kill.c; the older `Kill process` comes before the kill, and the kill has a line of its own
-    (Other, "ut of memory: Killed process *(*)", |words| {
+    (Other, "^Out of memory: Killed process *(*)", |words| {
         killed(words[0], words[1])
     }),
+    (
+        Other,
+        "^Memory cgroup out of memory: Killed process *(*)",
+        |words| killed(words[0], words[1]),
+    ),
     // kernel/power/suspend.c, hibernate.c; drivers/base/power/main.c
     (Other, "PM: suspend entry", |_| Some(Kind::SuspendEntry)),
     (Other, "PM: suspend exit", |_| Some(Kind::SuspendExit)),
@@ -798,7 +813,22 @@ fn number<N: std::str::FromStr>(text: &str) -> Option<N> {
     text.trim().parse().ok()
 }
 
-fn xid(code: &str, rest: &str) -> Option<Kind> {
+/// The address of `PCI:0000:3b:00`, which parts of the GPU may follow, and of the older `0000:03:00`.
+fn xid_address(place: &str) -> Option<String> {
+    let mut words = place.split(' ');
+    let first = words.next()?;
+    let found = address(first.strip_prefix("PCI:").unwrap_or(first))?;
+    let is_part = |word: &str| {
+        let number = word
+            .strip_prefix("GPU-I:")
+            .or_else(|| word.strip_prefix("GPU-CI:"));
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    words.all(is_part).then_some(found)
+}
+
+fn xid(place: &str, code: &str, rest: &str) -> Option<Kind> {
+    xid_address(place)?;
     let (pid, rest) = field(rest, "pid=");
     let (process, text) = field(rest, "name=");
     Some(Kind::Xid {
@@ -875,20 +905,26 @@ fn chip(name: &str) -> Option<Kind> {
 }
 
 /// The module's name, which a colon may follow.
-fn module(name: &str) -> String {
-    name.trim_end_matches(':').to_owned()
+fn module(name: &str) -> Option<String> {
+    let name = name.trim_end_matches(':');
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (!name.is_empty() && name.chars().all(is_part)).then(|| name.to_owned())
 }
 
-fn rejected(module: Option<&str>, why: &str) -> Option<Kind> {
+fn rejected(name: Option<&str>, why: &str) -> Option<Kind> {
+    let module = match name {
+        Some(name) => Some(module(name)?),
+        None => None,
+    };
     Some(Kind::ModuleRejected {
-        module: module.map(str::to_owned),
+        module,
         why: why.to_owned(),
     })
 }
 
 fn other_kernel(name: &str, differs: &str) -> Option<Kind> {
     Some(Kind::ModuleOfOtherKernel {
-        module: module(name),
+        module: module(name)?,
         differs: differs.to_owned(),
     })
 }
@@ -976,20 +1012,55 @@ fn goes_on(text: &str) -> bool {
             || text.ends_with("NVIDIA device is invalid:"))
 }
 
+/// Whose line it is, by the prefix that the driver puts before all that it says.
 fn speaker(text: &str) -> Speaker {
+    let says = |name: &str| {
+        text.strip_prefix(name).is_some_and(|rest| {
+            rest.starts_with(": ") || is_of_device(text) && rest.starts_with(' ')
+        })
+    };
     let begins = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
-    let drm = text.starts_with("[drm");
-    if begins(&["NVRM:", "nvidia"]) {
+    let drm = begins(&["[drm] ", "[drm:"]);
+    if begins(&["NVRM: ", "nvidia-", "nvidia_"]) || says("nvidia") {
         Speaker::Nvidia
-    } else if begins(&["amdgpu", "kfd", "radeon"]) || drm && text.contains("[amdgpu]") {
+    } else if says("amdgpu")
+        || says("kfd")
+        || text.starts_with("kfd kfd: ")
+        || says("radeon")
+        || drm
+            && text
+                .split("]] ")
+                .next()
+                .is_some_and(|head| head.ends_with("[amdgpu"))
+    {
         Speaker::Amd
-    } else if begins(&["i915", "xe "]) {
+    } else if says("i915") || says("xe") {
         Speaker::Intel
     } else if drm {
         Speaker::Drm
     } else {
         Speaker::Other
     }
+}
+
+/// `DRIVER 0000:01:00.0: ...`, as the kernel begins what it says of a PCI device; older kernels say of ports
+/// `pciehp 0000:00:1c.0:pcie004: ...`.
+fn is_of_device(text: &str) -> bool {
+    let Some((driver, rest)) = text.split_once(' ') else {
+        return false;
+    };
+    let Some((named, _)) = rest.split_once(": ") else {
+        return false;
+    };
+    let named = named.split(":pcie").next().unwrap_or(named);
+    module(driver).is_some() && address(named).is_some()
+}
+
+/// A driver's line up to where it names a process, whose name is whatever its user likes.
+fn without_process(text: &str) -> &str {
+    let ends = [" process ", " Process "].into_iter();
+    let end = ends.filter_map(|word| text.find(word)).min();
+    &text[..end.unwrap_or(text.len())]
 }
 
 /// PCI addresses in a text: `0000:01:00.0`, `PCI:0000:01:00`, `(0000:03:00)`.
@@ -1030,9 +1101,12 @@ fn load_begins(lines: &[LogLine], speaker: Speaker) -> usize {
     let mut loaded_since = true;
     for (at, line) in lines.iter().enumerate() {
         let text = line.text.as_str();
+        if line.is_of_process() {
+            continue;
+        }
         match speaker {
             Speaker::Nvidia => {
-                if text.contains("Nvlink Core is being initialized") {
+                if text.starts_with("nvidia-nvlink: Nvlink Core is being initialized") {
                     (begin, loaded_since) = (at, false);
                 } else if text.starts_with("nvidia: loading out-of-tree module")
                     || text.starts_with("nvidia: module license")
@@ -1048,7 +1122,12 @@ fn load_begins(lines: &[LogLine], speaker: Speaker) -> usize {
                 }
             }
             // drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c, amdgpu_init
-            Speaker::Amd if text.contains("amdgpu kernel modesetting enabled") => begin = at,
+            Speaker::Amd
+                if text.contains("amdgpu kernel modesetting enabled")
+                    && matches!(self::speaker(text), Amd | Speaker::Drm) =>
+            {
+                begin = at;
+            }
             _ => {}
         }
     }
@@ -1064,6 +1143,9 @@ pub fn events(lines: &[LogLine]) -> Vec<Event<'_>> {
     while let Some(line) = lines.get(next) {
         let at = next;
         next += 1;
+        if line.is_of_process() {
+            continue;
+        }
         let mut text = in_one(&line.text);
         if goes_on(&line.text) {
             let parts = lines[next..].iter().take(MOST_PARTS);
@@ -1077,12 +1159,22 @@ pub fn events(lines: &[LogLine]) -> Vec<Event<'_>> {
             }
         }
         let speaker = speaker(&text);
+        let text = match speaker {
+            Amd | Intel | Speaker::Drm => without_process(&text),
+            Nvidia | Other => &text,
+        };
+        let of_device = is_of_device(text);
         let found = ROWS.iter().find_map(|(of, pattern, kind)| {
             let of_any = speaker == Speaker::Drm && matches!(of, Amd | Intel);
             if *of != Other && *of != speaker && !of_any {
                 return None;
             }
-            kind(&fit(pattern, &text)?).map(|kind| (*of, kind))
+            let anywhere = *of != Other || of_device;
+            let start = pattern.split(['*', '$']).next().unwrap_or_default();
+            if !anywhere && !pattern.starts_with('^') && !text.starts_with(start) {
+                return None;
+            }
+            kind(&fit(pattern, text)?).map(|kind| (*of, kind))
         });
         if let Some((of, kind)) = found {
             let begins = match (of, speaker) {
@@ -1090,10 +1182,15 @@ pub fn events(lines: &[LogLine]) -> Vec<Event<'_>> {
                 (Amd, _) | (_, Amd) => amd_begins,
                 _ => 0,
             };
+            // What follows the number may hold the name of a process.
+            let named = match kind {
+                Kind::Xid { .. } | Kind::Sxid { .. } => text.split("): ").next().unwrap_or(text),
+                _ => text,
+            };
             events.push(Event {
                 kind,
                 line,
-                addresses: addresses(&text),
+                addresses: addresses(named),
                 current: at >= begins,
             });
         }
@@ -1217,6 +1314,65 @@ mod tests {
         ] {
             assert_eq!(fit(pattern, text), words, "{pattern} in {text}");
         }
+    }
+
+    fn kinds_of(text: &str) -> Vec<(Kind, Vec<String>)> {
+        let line = LogLine {
+            at_us: Some(100_000_000),
+            text: text.to_owned(),
+        };
+        let lines = [line];
+        let events = events(&lines).into_iter();
+        events.map(|event| (event.kind, event.addresses)).collect()
+    }
+
+    /// Names of programs, files, groups of processes and volumes are whatever a user likes.
+    #[test]
+    fn names_are_no_errors() {
+        for text in [
+            "amdgpu[4242]: segfault at 0 ip 0000000000401136 sp 00007ffd1c3a error 4 in 0000:03:00.0 99 uncorrectable hardware errors detected in umc block[401000+1000] likely on CPU 0 (core 0, socket 0)",
+            "amdgpu[42]: segfault at 0 error 4 in 0000:03:00.0 ring gfx_0.0.0 timeout, signaled seq=1[401000+1000] likely on CPU 0",
+            "amdgpu[42]: segfault at 0 error 4 in 0000:03:00.0 GPU reset(2) failed[401000+1000] likely on CPU 0",
+            "NVRM: Xid ([42]: segfault at 0 error 4 in PCI:0000:01:00): 48, pid=1, name=x, DBE[401000+1000] likely on CPU 0",
+            "NVRM: [42]: segfault at 0 in GPU 0000:01:00.0: RmInitAdapter failed! (0x61:0x56:1697)[401000+1000]",
+            "[drm:f [amdgpu][1]: unhandled level 2 translation fault (11) at 0x0 in Fatal error during GPU init[0+1000]",
+            "a[42]: segfault at 0 in pcieport 0000:00:01.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=x[0+1]",
+            "traps: nvidia[42] trap invalid opcode ip:1 in a: loading of module with unavailable key is rejected[0+1]",
+            "x 0000:03:00.0: page allocation failure: order:0, cpuset=PCIe Bus Error: severity=Uncorrectable (Fatal), type=x",
+            "nvidia invoked oom-killer: gfp_mask=0, order=0, cpuset=GPU has fallen off the bus.",
+            "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/AMD-Vi: Event logged [IO_PAGE_FAULT",
+            "UDF-fs: INFO Mounting volume 'nvidia: disagrees about version of symbol a', timestamp 0",
+            "NVRM: Xid (a 0000:01:00): 48, b",
+            "NVRM: Xid (PCI:0000:01:00 x): 48, b",
+            "NVRM: Xid (PCI:0000:01:00): x 48, b",
+            "NVRM: Xid (PCI:0000:01:00) 48, b",
+            "NVRM: API mismatch: the client 'SXid (0): 1, ' (pid 1)",
+            "amdgpud: Fatal error during GPU init",
+            "amdgpu 0000:03:00.0: amdgpu:  Process PSP load pid 1 thread  failed pid 2",
+            "usb 1-1: Product: amdgpu 0000:03:00.0: GPU reset(2) failed",
+        ] {
+            assert_eq!(kinds_of(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_says_of_no_other_gpu() {
+        for (text, address) in [
+            (
+                "NVRM: Xid (PCI:0000:01:00 GPU-I:01 GPU-CI:00): 48, pid=1, name=0000:02:00.0, x",
+                "0000:01:00.0",
+            ),
+            (
+                "amdgpu 0000:03:00.0: amdgpu: [gfxhub] page fault (src_id:0, for process 0000:04:00.0 pid 1 thread x pid 1)",
+                "0000:03:00.0",
+            ),
+        ] {
+            let found = kinds_of(text);
+            assert_eq!(found.len(), 1, "{text}");
+            assert_eq!(found[0].1, [address], "{text}");
+        }
+        let fault = "iommu ivhd0: AMD-Vi: Event logged [IO_PAGE_FAULT device=0000:01:00.0 domain=0x1 address=0x0 flags=0x0]";
+        assert_eq!(kinds_of(fault)[0].0, Kind::IommuFault);
     }
 
     #[test]
