@@ -7,6 +7,9 @@
 //! - `Jun 30 11:07:05 HOST kernel: [   12.345678] text` and `2025-06-30T11:07:05+00:00 HOST kernel: text` of syslog
 //!
 //! A line that begins with a blank goes on with the message before it.
+//!
+//! Only what the kernel says is a message: what programs put into `/dev/kmsg` under another facility is none, and files in which
+//! any user can write a line of the kernel, with whatever stamp (`logger -t kernel`), are not read at all.
 
 use crate::facts::kernel_log::LogLine;
 use std::borrow::Cow;
@@ -15,13 +18,9 @@ use std::borrow::Cow;
 pub const KMSG: &str = "/dev/kmsg";
 /// The folders of the journal; the first is the one that is named when it could not be read.
 pub const JOURNALS: [&str; 2] = ["/var/log/journal", "/run/log/journal"];
-/// Files that syslog daemons write, the one that holds most of the kernel's first; `dmesg` is made at boot and never grows.
-pub const FILES: [&str; 4] = [
-    "/var/log/kern.log",
-    "/var/log/messages",
-    "/var/log/syslog",
-    "/var/log/dmesg",
-];
+/// Files that hold the kernel's messages alone; `dmesg` is made at boot and never grows. Not `messages` and `syslog`: there the
+/// kernel's lines look like those of any program that calls itself `kernel`.
+pub const FILES: [&str; 2] = ["/var/log/kern.log", "/var/log/dmesg"];
 
 /// Every place that may refuse, in the order in which they are asked.
 pub fn paths() -> impl Iterator<Item = &'static str> {
@@ -42,6 +41,8 @@ const NEW_BOOT_US: u64 = 10_000_000;
 /// Blanks before the lines that go on with a message.
 const INDENT: &str = "               ";
 
+/// The banner comes before the clock runs, in microseconds.
+const BANNER_BEFORE_US: u64 = 1_000_000;
 /// What the kernel says first of all; it stands in the log only where nothing was overwritten.
 const BANNER: &str = "Linux version ";
 
@@ -79,6 +80,7 @@ pub fn messages(text: &str, holds: Holds, whole: bool, keep: &dyn Fn(&str) -> bo
         begun: false,
         whole,
         in_record: false,
+        of_process_us: None,
     };
     for line in text.split('\n') {
         reader.line(line.trim_end_matches('\r'));
@@ -105,6 +107,9 @@ struct Reader<'keep> {
     whole: bool,
     /// The last line was one of `/dev/kmsg`: what follows behind a space is its dictionary.
     in_record: bool,
+    /// The stamp of a line that the kernel said of a process: daemons write a message of several lines as lines of the same
+    /// stamp, and names of files may hold line ends.
+    of_process_us: Option<u64>,
 }
 
 impl Reader<'_> {
@@ -128,15 +133,20 @@ impl Reader<'_> {
         self.close();
         let record = kmsg_record(line);
         self.in_record = record.is_some();
-        let message = record.or_else(|| match self.holds {
-            Holds::Recording if !line.is_empty() => {
+        let message = match (record, self.holds) {
+            (Some(Record::OfKernel(at_us, text)), _) => Some((Some(at_us), text)),
+            (Some(Record::OfProgram), _) => None,
+            (None, Holds::Recording) if !line.is_empty() => {
                 Some(stamped(line, self.holds).unwrap_or((None, line.into())))
             }
-            _ => stamped(line, self.holds),
-        });
+            (None, _) => stamped(line, self.holds),
+        };
         let Some((at_us, text)) = message else {
             return;
         };
+        if self.holds == Holds::Anything && at_us.is_some() && at_us == self.of_process_us {
+            return;
+        }
         let mut text = joined(&text);
         if at_us.is_none() {
             // In a recording a blank would make it a part of the message before.
@@ -145,13 +155,18 @@ impl Reader<'_> {
         if text.trim().is_empty() {
             return;
         }
-        self.boot(at_us, &text);
-        self.open = Some(LogLine { at_us, text });
+        let message = LogLine { at_us, text };
+        self.of_process_us = at_us.filter(|_| message.is_of_process());
+        self.boot(&message);
+        self.open = Some(message);
     }
 
     /// A new boot begins with the kernel's banner, or where the stamps begin anew.
-    fn boot(&mut self, at_us: Option<u64>, text: &str) {
-        let banner = text.starts_with(BANNER);
+    fn boot(&mut self, message: &LogLine) {
+        let at_us = message.at_us;
+        // Where messages have stamps the kernel's first has one, too.
+        let banner = is_banner(message)
+            && (at_us.is_some() || !self.stamped || self.holds != Holds::Anything);
         let back = match (self.before_us, at_us) {
             (Some(before), Some(now)) => now + NEW_BOOT_US < before,
             _ => false,
@@ -192,6 +207,8 @@ fn joined(text: &str) -> String {
 /// The kernel's first message.
 pub fn is_banner(line: &LogLine) -> bool {
     line.text.starts_with(BANNER)
+        && line.at_us.is_none_or(|at| at < BANNER_BEFORE_US)
+        && !line.is_of_process()
 }
 
 /// Stands for messages that were left out.
@@ -242,16 +259,27 @@ fn cut(mut lines: Vec<LogLine>) -> (Vec<LogLine>, bool) {
     (lines, true)
 }
 
-/// A record of `/dev/kmsg`: priority, number, microseconds, flags, and what later kernels may add.
-fn kmsg_record(line: &str) -> Option<(Option<u64>, Cow<'_, str>)> {
+/// A record of `/dev/kmsg`.
+enum Record<'t> {
+    /// When the kernel said it, in microseconds, and what.
+    OfKernel(u64, Cow<'t, str>),
+    /// A program wrote it, as systemd does at boot.
+    OfProgram,
+}
+
+/// A record of `/dev/kmsg`: facility and priority, number, microseconds, flags, and what later kernels may add.
+fn kmsg_record(line: &str) -> Option<Record<'_>> {
     let (head, text) = line.split_once(';')?;
     let mut fields = head.split(',');
     let number = |field: Option<&str>| field?.parse::<u64>().ok();
-    number(fields.next())?;
+    let facility = number(fields.next())? >> 3;
     number(fields.next())?;
     let at_us = number(fields.next())?;
     fields.next()?;
-    Some((Some(at_us), without_escapes(text)))
+    Some(match facility {
+        0 => Record::OfKernel(at_us, without_escapes(text)),
+        _ => Record::OfProgram,
+    })
 }
 
 /// `\xNN` as the byte that it stands for; bytes that are no UTF-8 become U+FFFD.
@@ -512,6 +540,47 @@ mod tests {
             let lines = written(&line).join("\n");
             assert_eq!(read(&lines, Holds::Recording), [(at_us, text.to_owned())]);
         }
+    }
+
+    #[test]
+    fn only_the_kernel_speaks() {
+        // Of a program, with a dictionary.
+        let kmsg = "14,5,100,-;NVRM: a\n SUBSYSTEM=pci\n4,6,101,-;b\n";
+        for holds in [Holds::ThisBoot, Holds::Recording] {
+            assert_eq!(read(kmsg, holds), [(Some(101), "b".to_owned())]);
+        }
+        // A name of a file with a line end in it, as rsyslog writes what the kernel says of it.
+        let file = "Jun 30 11:07:05 host kernel: [   12.345678] a[4]: segfault at 0 in x\n\
+                    Jun 30 11:07:05 host kernel: [   12.345678] NVRM: a\n\
+                    Jun 30 11:07:05 host kernel: [   12.345679] NVRM: b\n";
+        let lines = read(file, Holds::Anything);
+        let texts: Vec<&str> = lines.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(texts, ["a[4]: segfault at 0 in x", "NVRM: b"]);
+    }
+
+    #[test]
+    fn a_boot_begins_where_the_clock_does() {
+        let at = |line: &str| format!("Jun 30 11:07:05 host kernel: {line}\n");
+        let error = at("[  100.000000] NVRM: a");
+        let hidden = |line: &str| {
+            let text = at("[    0.000000] Linux version 6.8.0") + &error + &at(line);
+            !read(&text, Holds::Anything)
+                .iter()
+                .any(|(_, text)| text == "NVRM: a")
+        };
+        assert!(hidden("[    0.000000] Linux version 6.9.0"));
+        assert!(hidden("[   10.000000] a"));
+        assert!(!hidden("Linux version 6.8.0"));
+        assert!(!hidden("[  100.000000] Linux version 6.8.0"));
+        assert!(!hidden("[  100.000000] Linux version [42]: segfault at 0"));
+        // Without stamps there is nothing but the banner.
+        let text = at("NVRM: a") + &at("Linux version 6.8.0") + &at("NVRM: b");
+        let messages = messages(&text, Holds::Anything, true, &|_| true);
+        assert_eq!(messages.lines.len(), 2);
+        // A program may call itself so.
+        let text = "[    0.100000] Linux version [42]: segfault at 0\n";
+        let messages = super::messages(text, Holds::ThisBoot, true, &|_| true);
+        assert!(!messages.from_boot);
     }
 
     #[test]

@@ -518,25 +518,27 @@ Jun 30 11:07:05 somehost sshd[12]: NVRM: Xid (PCI:0000:01:00): 79, from elsewher
 Jun 30 11:07:05 somehost kernel: [    5.000000] NVRM: Xid (PCI:0000:01:00): 31, x
 ";
     let root = Folder::new();
-    root.write("var/log/syslog", text);
+    root.write("var/log/kern.log", text);
     let open = || Root::open(&root.path("")).expect("a folder");
     let log = comes_back_the_same(open()).into_got().expect("a log");
-    assert_eq!(log.source, "file /var/log/syslog");
+    assert_eq!(log.source, "file /var/log/kern.log");
     assert!(log.from_boot);
     assert_eq!(log.lines.len(), 2);
     assert_eq!(log.lines[1].at_us, Some(5_000_000));
     assert_eq!(log.lines[1].text, "NVRM: Xid (PCI:0000:01:00): 31, x");
     // Without stamps and without the banner nobody knows which lines are of this boot.
     root.write(
-        "var/log/syslog",
+        "var/log/kern.log",
         "2025-06-30T11:07:05.1+00:00 somehost kernel: NVRM: Xid (PCI:0000:01:00): 31, x\n",
     );
     let unknown = comes_back_the_same(open());
     assert!(matches!(unknown, Seen::Failed(_)), "{unknown:?}");
     // Stamps that begin anew show a boot, too; a file that is no file is no log.
+    let root = Folder::new();
+    let open = || Root::open(&root.path("")).expect("a folder");
     root.fifo("var/log/kern.log");
     root.write(
-        "var/log/messages",
+        "var/log/dmesg",
         "Jun 29 11:07:05 h kernel: [  500.000000] NVRM: Xid (PCI:0000:01:00): 79, x\nJun 30 11:07:05 h kernel: [    5.000000] NVRM: Xid (PCI:0000:01:00): 31, x\n",
     );
     let log = comes_back_the_same(open()).into_got().expect("a log");
@@ -546,6 +548,13 @@ Jun 30 11:07:05 somehost kernel: [    5.000000] NVRM: Xid (PCI:0000:01:00): 31, 
         log.tried.get("/var/log/kern.log").map(String::as_str),
         Some("not a regular file")
     );
+    // Anybody can write there in the name of the kernel.
+    for name in ["messages", "syslog"] {
+        let root = Folder::new();
+        root.write(&format!("var/log/{name}"), text);
+        let root = Root::open(&root.path("")).expect("a folder");
+        assert_eq!(comes_back_the_same(root), Seen::Unasked(Why::NotCaptured));
+    }
 }
 
 #[test]

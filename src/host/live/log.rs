@@ -89,6 +89,8 @@ pub fn journal(journalctl: &str) -> Seen<(String, bool)> {
         "short-monotonic",
         "-n",
         JOURNAL_LINES,
+        // `-k` takes what programs wrote into `/dev/kmsg` as well.
+        "SYSLOG_FACILITY=0",
     ];
     let limits = Limits {
         bytes: JOURNAL_LIMIT,
