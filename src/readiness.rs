@@ -341,6 +341,11 @@ fn open_doubt(stack: Stack, view: &View, answers: &[Answer]) -> Option<String> {
     if stack == Stack::Cuda && view.wsl().is_none() && view.nvidia_library(LIBCUDA) == Ok(None) {
         return Some(format!("{LIBCUDA} is nowhere that the loader looks"));
     }
+    if stack == Stack::Cuda
+        && let Some(contradiction) = view.nvml_contradicts()
+    {
+        return Some(contradiction);
+    }
     // NVML says nothing of it: what programs load beside it takes few GPUs and only some drivers.
     if stack == Stack::Cuda
         && let Seen::Got(library) = view.winner(LIBCUDA)

@@ -60,10 +60,19 @@ fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
         return Verdict::NotHere;
     }
     let listed = nvml.devices.len();
-    let unnamed = nvml
-        .count
-        .got()
-        .map_or(0, |count| (*count as usize).saturating_sub(listed));
+    let count = match &nvml.count.0 {
+        Seen::Got(count) => *count as usize,
+        other => {
+            return Verdict::cannot_tell(
+                format!(
+                    "nvmlDeviceGetCount_v2: {}",
+                    other.as_ref().map(|_| ()).why()
+                ),
+                WOULD_TELL,
+            );
+        }
+    };
+    let unnamed = count.saturating_sub(listed);
     if unnamed > 0 && nvml.unreachable.is_empty() {
         return Verdict::cannot_tell(
             format!("NVML counts {unnamed} more than it gives an address for"),

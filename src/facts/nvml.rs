@@ -25,6 +25,15 @@ pub struct Nvml {
     pub unreachable: BTreeMap<u32, String>,
 }
 
+impl Nvml {
+    /// Every GPU that it counts is among its devices: it does not list any other.
+    pub fn is_whole(&self) -> bool {
+        self.count
+            .got()
+            .is_some_and(|count| *count as usize == self.devices.len())
+    }
+}
+
 /// What NVML says of one GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

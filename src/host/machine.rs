@@ -1421,6 +1421,8 @@ pub fn text_as_bytes(text: &str) -> Vec<u8> {
 
 /// Begins the words of a failure that means: there was no library to ask, or it could not be loaded.
 pub const NOT_LOADED: &str = "not loaded: ";
+/// A recorded answer that says something else than what was asked.
+pub const NOT_OF_THIS_SHAPE: &str = "the recorded answer is not of this version's shape";
 
 /// The answer of a library as the JSON of an `answer` entry:
 ///
@@ -1460,9 +1462,10 @@ pub fn answer_from_json<T: DeserializeOwned>(json: &Value) -> Seen<T> {
         return Seen::error("the recorded answer is of no known form");
     };
     match (key.as_str(), value, value.as_str()) {
+        // A list would do for facts whose every value may be missing.
         ("ok", value, _) => match from_json(value) {
-            Ok(answer) => Seen::Got(answer),
-            Err(_) => Seen::error("the recorded answer is not of this version's shape"),
+            Ok(answer) if value.is_object() => Seen::Got(answer),
+            _ => Seen::error(NOT_OF_THIS_SHAPE),
         },
         ("absent", Value::Bool(true), _) => Seen::Absent,
         ("unasked", _, Some(why)) => match Why::from_name(why) {

@@ -8,7 +8,7 @@ use crate::facts::nvml::{
 };
 use crate::facts::{Failure, Seen, Told};
 use crate::host::Host;
-use crate::host::machine::NOT_LOADED;
+use crate::host::machine::{NOT_LOADED, NOT_OF_THIS_SHAPE};
 use libloading::Library;
 use nvml_wrapper::Device;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
@@ -44,7 +44,12 @@ const LONGEST_TEXT: usize = 128;
 
 /// Source `nvml`.
 pub fn nvml(host: &Host) -> Seen<Nvml> {
+    // Who lists no GPU says how many there are.
     host.answer("nvml", || ask_nvml(host))
+        .and_then(|nvml| match nvml.count.0 {
+            Seen::Unasked(_) if nvml.devices.is_empty() => Seen::error(NOT_OF_THIS_SHAPE),
+            _ => Seen::Got(nvml),
+        })
 }
 
 /// Source `cuda`.

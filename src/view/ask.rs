@@ -1,5 +1,6 @@
 //! Questions that several checks ask of the facts: is a module loaded, is it on disk, can nodes be made at first use.
 
+use super::visible::gpus;
 use super::{Gpu, Vendor, View, join};
 use crate::facts::device_nodes::Node;
 use crate::facts::display::Sensors;
@@ -291,9 +292,50 @@ impl View<'_> {
 
     /// NVML answered and does not list a GPU that NVIDIA's driver holds.
     pub fn nvml_misses(&self, gpu: &Gpu) -> bool {
-        self.facts.nvml.got().is_some()
+        let nvml = self.facts.nvml.got();
+        nvml.is_some_and(|nvml| nvml.count.got().is_some())
             && self.nvml_device(gpu).is_none()
             && gpu.is_held_by("nvidia")
+    }
+
+    /// What NVML answered cannot be true of this machine, so nothing rests on it.
+    pub fn nvml_contradicts(&self) -> Option<String> {
+        let nvml = self.facts.nvml.got()?;
+        let named = nvml.devices.len() + nvml.unreachable.len();
+        if let Some(count) = nvml.count.got()
+            && *count as usize != named
+        {
+            return Some(format!(
+                "it counts {} and names {named}",
+                gpus(*count as usize)
+            ));
+        }
+        let devices: Vec<_> = nvml.devices.iter().collect();
+        for (at, (address, device)) in devices.iter().enumerate() {
+            let same = |other: &NvmlDevice| {
+                let uuid = device.uuid.got();
+                other.index == device.index || uuid.is_some() && other.uuid.got() == uuid
+            };
+            if let Some((other, _)) = devices[..at].iter().find(|(_, other)| same(other)) {
+                return Some(format!("it says the same of {other} and {address}"));
+            }
+        }
+        // There the bus is not that of its GPUs.
+        if self.wsl().is_some() || self.is_tegra() {
+            return None;
+        }
+        if let Some(bus) = self.facts.pci.got()
+            && bus.whole
+            && let Some(address) = nvml
+                .devices
+                .keys()
+                .find(|key| !bus.items.contains_key(*key))
+        {
+            return Some(format!("it lists {address}, which is not on the bus"));
+        }
+        let says = nvml.driver_version.got()?;
+        let (is, source) = self.nvidia_loaded_version().into_got()?;
+        (says != is).then(|| format!("it says driver {says}, {source} says {is}"))
     }
 
     /// A variable of this environment. `Absent`: unset, which is not the same as empty.

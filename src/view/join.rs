@@ -638,10 +638,11 @@ fn passed_in(gpu: &Gpu, facts: &Facts, place: &Seen<Place>) -> Option<bool> {
         return Some(true);
     }
     // NVML lists the GPUs whose nodes open.
-    if let (Vendor::Nvidia, Some(nvml)) = (gpu.vendor, facts.nvml.got())
-        && nvml.unreachable.is_empty()
-    {
-        return Some(nvml.devices.contains_key(&gpu.key));
+    if let (Vendor::Nvidia, Some(nvml)) = (gpu.vendor, facts.nvml.got()) {
+        let listed = nvml.devices.contains_key(&gpu.key);
+        if listed || nvml.is_whole() {
+            return Some(listed);
+        }
     }
     let nodes = facts.device_nodes.got()?;
     let node = match (gpu.vendor, gpu.nvidia_minor, &gpu.render) {
