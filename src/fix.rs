@@ -84,16 +84,7 @@ pub fn resolve(call: &FixCall, families: &[String], tables: &Tables) -> Option<F
         .map(|command| put_in(command, |name| quoted(call.arguments.get(name)?)))
         .collect::<Option<Vec<_>>>()
         .unwrap_or_default();
-    let in_words = |text: &str| {
-        put_in(text, |name| {
-            Some(
-                call.arguments
-                    .get(name)
-                    .map_or_else(|| name.to_uppercase(), |value| printable(value)),
-            )
-        })
-        .unwrap_or_default()
-    };
+    let in_words = |text: &str| put_in_words(text, call);
     Some(Fix {
         words: in_words(&row.words),
         needs_root: row.needs_root,
@@ -102,6 +93,28 @@ pub fn resolve(call: &FixCall, families: &[String], tables: &Tables) -> Option<F
         confirm: in_words(&row.confirm),
         commands,
     })
+}
+
+/// Replaces every `{name}` of words for people. What stands in a code span beside other things may be pasted, and is quoted as
+/// in a command.
+fn put_in_words(text: &str, call: &FixCall) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    let mut in_span = false;
+    while let Some((before, name, after)) = next_placeholder(rest) {
+        out.push_str(before);
+        in_span ^= before.matches('`').count() % 2 == 1;
+        let is_alone = before.ends_with('`') && after.starts_with('`');
+        let value = call.arguments.get(name);
+        let shown = match value {
+            Some(value) if in_span && !is_alone => quoted(value).map(|value| printable(&value)),
+            value => value.map(|value| printable(value)),
+        };
+        out.push_str(&shown.unwrap_or_else(|| name.to_uppercase()));
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Replaces every `{name}` of a text. None: one of them has no replacement.
@@ -146,10 +159,11 @@ fn quoted(value: &str) -> Option<String> {
     Some(format!("'{}'", value.replace('\'', r"'\''")))
 }
 
-/// A value for people: control characters are written out.
+/// A value for people: control characters are written out, and nothing ends the code span around it.
 fn printable(value: &str) -> String {
     value
         .chars()
+        .map(|c| if c == '`' { '\'' } else { c })
         .flat_map(|c| {
             let escaped: Vec<char> = if c.is_control() {
                 c.escape_default().collect()
@@ -422,6 +436,26 @@ mod tests {
     }
 
     /// A fault of any kind is found, so that the test above means something.
+    #[test]
+    fn what_may_be_pasted_out_of_words_is_quoted() {
+        let shown =
+            |text: &str, value: &str| put_in_words(text, &FixCall::new("x").with("kernel", value));
+        let pasted = "run `sudo akmods --kernels {kernel}` for {kernel}";
+        for (value, expected) in [
+            ("6.14.9", "run `sudo akmods --kernels 6.14.9` for 6.14.9"),
+            ("6;id", "run `sudo akmods --kernels '6;id'` for 6;id"),
+            ("-x", "run `sudo akmods --kernels KERNEL` for -x"),
+        ] {
+            assert_eq!(shown(pasted, value), expected);
+        }
+        // Nothing ends the span.
+        assert_eq!(shown(pasted, "6`id`").matches('`').count(), 2);
+        assert_eq!(
+            shown("take the line `{kernel}` out", "options x y=1"),
+            "take the line `options x y=1` out"
+        );
+    }
+
     #[test]
     fn faults_are_found() {
         let good = FixRow {
