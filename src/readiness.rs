@@ -100,7 +100,9 @@ fn compute(stack: Stack, view: &View, answers: &[Answer]) -> Readiness {
             ..row(State::Broken, fault.words(&errors, view))
         };
     }
-    if let Some(row) = nothing_to_drive(stack, view, answers) {
+    if errors.is_empty()
+        && let Some(row) = nothing_to_drive(stack, view, answers)
+    {
         return row;
     }
     let lost = |gpu: &Gpu| errors.iter().any(|fault| fault.gpus.contains(&gpu.key));

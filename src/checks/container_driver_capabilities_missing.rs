@@ -63,13 +63,17 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         }
         _ => format!("the container has the GPU and not {NVML}: nvidia-smi does not work"),
     };
-    let mut finding = Finding::new(title)
-        .cause(cause)
-        .saw(missing, "nowhere that the loader looks")
-        .saw(
-            view.container_mark().unwrap_or("/proc/1/cgroup"),
-            "this is a container",
+    let mut finding = Finding::new(title).cause(cause);
+    for folder in view.usual_library_folders() {
+        finding = finding.saw(
+            folder,
+            format!("holds no {missing} that 64-bit programs load"),
         );
+    }
+    finding = finding.saw(
+        view.container_mark().unwrap_or("/proc/1/cgroup"),
+        "this is a container",
+    );
     if let Seen::Got(given) = view.variable(CAPABILITIES) {
         finding = finding.saw(CAPABILITIES, given);
     }

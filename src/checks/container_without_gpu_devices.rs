@@ -5,7 +5,7 @@ use crate::facts::Seen;
 use crate::finding::Finding;
 use crate::fix::FixCall;
 use crate::tables::Tables;
-use crate::view::{Gpu, Stack, View};
+use crate::view::{Gpu, Stack, View, Wanted};
 
 crate::check! {
     /// This container was started without the device nodes of the host's GPUs, or without one that every program needs.
@@ -44,7 +44,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
             "`ls /.dockerenv /run/.containerenv`",
         );
     }
-    if !view.in_container() {
+    if !view.in_container() || is_left_out_on_purpose(stack, &gpus, view) {
         return Verdict::NotHere;
     }
     if let Some(gpu) = gpus.iter().find(|gpu| gpu.passed_in == Some(true)) {
@@ -96,6 +96,14 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         .why("The host drives the GPU, and programs in here have no way to it")
         .fix(start_anew(stack))
         .into()
+}
+
+/// Nothing in here asks for this stack, and the container has another GPU, has this one for the display, or could have but that
+/// of the processor.
+fn is_left_out_on_purpose(stack: Stack, gpus: &[&Gpu], view: &View) -> bool {
+    !matches!(view.wanted(stack), Wanted::Yes(_))
+        && (view.gpus.iter().any(|gpu| gpu.passed_in == Some(true))
+            || gpus.iter().all(|gpu| gpu.integrated == Some(true)))
 }
 
 /// A GPU that the host could lend.

@@ -119,7 +119,7 @@ fn found(missing: &'static str, nvml_too: bool, view: &View) -> Verdict {
             .saw(&file.path, "is there")
             .saw("/etc/ld.so.cache", lacks);
     } else {
-        for folder in folders(view) {
+        for folder in view.usual_library_folders() {
             finding = finding.saw(folder, lacks.as_str());
         }
         if let Some(file) = narrow {
@@ -152,35 +152,4 @@ fn found(missing: &'static str, nvml_too: bool, view: &View) -> Verdict {
             None => fix,
         })
         .into()
-}
-
-/// Folders that were looked into and where the distribution would have it.
-fn folders<'v>(view: &'v View) -> Vec<&'v str> {
-    let folders = view
-        .facts
-        .software
-        .got()
-        .map(|software| &software.library_folders);
-    let usual = |path: &&str| {
-        [
-            "/usr/lib/x86_64-linux-gnu",
-            "/usr/lib/aarch64-linux-gnu",
-            "/usr/lib64",
-            "/usr/lib",
-            "/run/opengl-driver/lib",
-        ]
-        .contains(path)
-    };
-    let there: Vec<&'v str> = folders
-        .into_iter()
-        .flatten()
-        .filter(|(_, seen)| seen.got().is_some())
-        .map(|(path, _)| path.as_str())
-        .filter(usual)
-        .take(3)
-        .collect();
-    match there.is_empty() {
-        true => vec!["/etc/ld.so.cache"],
-        false => there,
-    }
 }

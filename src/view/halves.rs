@@ -12,6 +12,9 @@ const LIBRARIES: [&str; 2] = ["libnvidia-ml.so.1", "libcuda.so.1"];
 /// Folders that the programs of a distribution look into although the loader's settings do not name them.
 const OWN_FOLDERS: [&str; 2] = ["/run/opengl-driver/", "/run/current-system/"];
 
+/// Folders that loaders search by themselves, each on some distribution.
+const DEFAULT_FOLDERS: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
+
 /// Packages whose version is that of the kernel module in them. Those of Ubuntu with a module ready-made bear the version of the
 /// kernel and are not here.
 const OF_KERNEL: &[&str] = &[
@@ -118,7 +121,10 @@ impl View<'_> {
             Seen::Absent => return Ok(None),
             other => return Err(format!("{name}: {}", other.map(|_| ()).why())),
         };
-        if library.via.is_some() || is_in_own_folder(library) {
+        // Which of its default folders a loader has, the distribution decided.
+        let folder = library.path.rsplit_once('/').map(|(folder, _)| folder);
+        let is_default = folder.is_some_and(|folder| DEFAULT_FOLDERS.contains(&folder));
+        if library.via.is_some() || is_default || is_in_own_folder(library) {
             return Ok(Some(library));
         }
         let software = self.facts.software.got();

@@ -102,6 +102,30 @@ impl View<'_> {
         })
     }
 
+    /// Folders in which a distribution would have a library and that were looked into: where anybody can look again.
+    pub fn usual_library_folders(&self) -> Vec<&str> {
+        const USUAL: [&str; 5] = [
+            "/usr/lib/x86_64-linux-gnu",
+            "/usr/lib/aarch64-linux-gnu",
+            "/usr/lib64",
+            "/usr/lib",
+            "/run/opengl-driver/lib",
+        ];
+        let software = self.facts.software.got();
+        let there: Vec<&str> = software
+            .into_iter()
+            .flat_map(|software| &software.library_folders)
+            .filter(|(_, seen)| seen.got().is_some())
+            .map(|(path, _)| path.as_str())
+            .filter(|path| USUAL.contains(path))
+            .take(3)
+            .collect();
+        match there.is_empty() {
+            true => vec!["/etc/ld.so.cache"],
+            false => there,
+        }
+    }
+
     /// What might come before the libraries that were seen: a variable, or a folder or file of it, that could not be read.
     pub fn unknown_before_libraries(&self) -> Option<String> {
         let asked = &self.facts.software.got()?.library_folders;
