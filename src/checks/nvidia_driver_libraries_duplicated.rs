@@ -92,6 +92,9 @@ fn run(_: Stack, view: &View, _: &Tables) -> Verdict {
         if let Some(why) = view.unknown_before_libraries() {
             return Verdict::cannot_tell(why, WOULD_TELL);
         }
+        if let Seen::Failed(why) = view.library(JIT) {
+            return Verdict::cannot_tell(format!("{JIT}: {why}"), WOULD_TELL);
+        }
         return jit_compiler(first, view).map_or_else(
             || {
                 Verdict::fine(format!(

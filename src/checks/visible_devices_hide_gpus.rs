@@ -86,8 +86,8 @@ fn opencl(view: &View) -> Option<Finding> {
     let Effect::Hides(cause, why) = devices.left_to_hip(left.as_deref()).effect(value) else {
         return None;
     };
-    // A scheduler sets it for all.
-    if view.scheduler_job().is_some() {
+    // Who writes -1 means none; a scheduler sets it for all.
+    if cause == "empty" || view.scheduler_job().is_some() {
         return None;
     }
     Some(
