@@ -88,7 +88,7 @@ fn run(stack: Stack, view: &View, _: &Tables) -> Verdict {
         })
         .fix(match view.container_is_system() {
             true => FixCall::new("match-driver-in-system-container"),
-            false => FixCall::new("install-nvidia-compute-libraries"),
+            false => FixCall::new("lend-nvidia-libraries"),
         })
         .into()
 }
