@@ -62,6 +62,8 @@ fn run(gpu: &Gpu, view: &View, tables: &Tables) -> Verdict {
     let listed = nvml.devices.len();
     let count = match &nvml.count.0 {
         Seen::Got(count) => *count as usize,
+        // A recording by hand may have the list alone.
+        Seen::Unasked(_) => listed,
         other => {
             return Verdict::cannot_tell(
                 format!(

@@ -293,7 +293,7 @@ impl View<'_> {
     /// NVML answered and does not list a GPU that NVIDIA's driver holds.
     pub fn nvml_misses(&self, gpu: &Gpu) -> bool {
         let nvml = self.facts.nvml.got();
-        nvml.is_some_and(|nvml| nvml.count.got().is_some())
+        nvml.is_some_and(|nvml| !matches!(nvml.count.0, Seen::Failed(_)))
             && self.nvml_device(gpu).is_none()
             && gpu.is_held_by("nvidia")
     }
