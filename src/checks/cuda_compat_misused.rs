@@ -144,10 +144,10 @@ fn is_geforce(gpu: &Gpu) -> bool {
 
 fn fix(compat: &Library) -> FixCall {
     let folder = compat.path.trim_end_matches(LIBRARY).trim_end_matches('/');
-    let via = match compat.via.as_deref() {
-        Some(variable @ ("LD_LIBRARY_PATH" | "LD_PRELOAD")) => variable,
-        _ => "/etc/ld.so.conf.d",
-    };
+    let via = compat.via.as_deref();
+    let via = via
+        .filter(|via| via.starts_with("LD_"))
+        .unwrap_or("/etc/ld.so.conf.d");
     FixCall::new("leave-cuda-compat-out")
         .with("file", folder)
         .with("name", via)

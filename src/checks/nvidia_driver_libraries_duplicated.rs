@@ -166,7 +166,7 @@ fn without_jit_compiler(
                 view.package_database(),
                 format!("{name} {}, to which it belongs", package.version),
             )
-            .fix(FixCall::new("reinstall-nvidia-libraries").with("package", name)),
+            .fix(FixCall::new("reinstall-nvidia-libraries").with("name", name)),
     )
 }
 

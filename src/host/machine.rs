@@ -1834,8 +1834,10 @@ mod tests {
 
     #[test]
     fn answers_of_libraries_go_both_ways() {
-        let answers: [(Seen<u32>, &str); 9] = [
-            (Seen::Got(7), "{\"ok\":7}"),
+        type Answer = std::collections::BTreeMap<String, u32>;
+        let seven: Answer = [("a".to_owned(), 7)].into();
+        let answers: [(Seen<Answer>, &str); 9] = [
+            (Seen::Got(seven), "{\"ok\":{\"a\":7}}"),
             (Seen::Absent, "{\"absent\":true}"),
             (Seen::Unasked(Why::Quick), "{\"unasked\":\"quick\"}"),
             (
@@ -1870,7 +1872,7 @@ mod tests {
         for (answer, json) in answers {
             assert_eq!(answer_to_json(&answer).to_string(), json);
             let value: Value = serde_json::from_str(json).expect(json);
-            assert_eq!(answer_from_json::<u32>(&value), answer);
+            assert_eq!(answer_from_json::<Answer>(&value), answer);
         }
         for json in [
             "{}",
@@ -1883,7 +1885,7 @@ mod tests {
         ] {
             let value: Value = serde_json::from_str(json).expect(json);
             assert!(
-                matches!(answer_from_json::<u32>(&value), Seen::Failed(_)),
+                matches!(answer_from_json::<Answer>(&value), Seen::Failed(_)),
                 "{json}"
             );
         }
